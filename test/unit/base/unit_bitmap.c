@@ -10,7 +10,7 @@
 static const uint32_t sizes[] = {1, 2, 63, 64, 65, 127, 128, 4095, 4096, 4097,
 	64 * 64 * 64, 64 * 64 * 64 + 1};
 
-/* A set between two guard words. */
+/* A set between two guard words, which detect writes beyond it. */
 struct set {
 	struct sw_bitmap b;
 	uint64_t *words;
@@ -42,7 +42,7 @@ static void words__per_level(void **state)
 	assert_int_equal(sw_bitmap_words(4097), 65 + 2 + 1);
 }
 
-/* The largest set has exactly the levels that there are. */
+/* A set of the maximum size uses all levels and no more. */
 static void init__levels_suffice(void **state)
 {
 	struct set s;
@@ -65,7 +65,7 @@ static void add__each_alone(void **state)
 		assert_int_equal(sw_bitmap_first(&s.b), SW_BITMAP_NONE);
 		for (uint32_t m = 0; m < n; m += stride) {
 			sw_bitmap_add(&s.b, m);
-			sw_bitmap_add(&s.b, m); /* twice is once */
+			sw_bitmap_add(&s.b, m); /* adding twice is allowed */
 			assert_true(sw_bitmap_has(&s.b, m));
 			assert_int_equal(sw_bitmap_first(&s.b), m);
 			sw_bitmap_remove(&s.b, m);
@@ -77,7 +77,8 @@ static void add__each_alone(void **state)
 	}
 }
 
-/* @has as an array of bytes: the lowest member from @from on. */
+/* Return the lowest member at or after @from; byte i of @has is 1 if i is a
+ * member. */
 static uint32_t naive_next(const uint8_t *has, uint32_t n, uint32_t from)
 {
 	for (; from < n; from++)

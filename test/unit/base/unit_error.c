@@ -29,7 +29,7 @@ static void error_name__known(void **state)
 	assert_string_equal(sw_error_name(SW_EMISMATCH), "SW_EMISMATCH");
 }
 
-/* Values travel on the wire as 16 bits and mean one thing each. */
+/* Error values fit into the 16 bits that the wire has, and are unique. */
 static void table__values_are_negative_and_unique(void **state)
 {
 	for (size_t i = 0; i < SW_ARRAY_SIZE(values); i++) {

@@ -1,4 +1,4 @@
-/* unit_flags.c - a set that one thread raises and another takes.
+/* unit_flags.c - a set of flags that one thread raises and another takes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -32,11 +32,12 @@ static void take__each_once_and_in_order(void **state)
 	assert_true(sw_flags_are_down(&flags));
 }
 
-/* A peer may write what it likes. */
+/* A hostile peer may write any bits into the shared words. */
 static void take__of_a_hostile_peer(void **state)
 {
 	memset(&flags, 0, sizeof(flags));
-	atomic_store(&flags.words, UINT64_MAX); /* and no bits */
+	/* every word is marked, but no flag is set */
+	atomic_store(&flags.words, UINT64_MAX);
 	assert_int_equal(sw_flags_take(&flags), SW_FLAGS);
 	assert_true(sw_flags_are_down(&flags));
 	memset(&flags, 0xff, sizeof(flags));
@@ -59,7 +60,8 @@ static void *raise_all(void *arg)
 	return arg;
 }
 
-/* A thread that takes the last flag of a word sees the last write. */
+/* A thread that takes a word's last flag also sees the writes before that flag
+ * was raised. */
 static void take__sees_what_was_written(void **state)
 {
 	uint32_t seen[N] = {0}, i;

@@ -75,7 +75,7 @@ static void ranks__as_text(void **state)
 	for (size_t i = 0; i < SW_ARRAY_SIZE(rows); i++)
 		assert_string_equal(
 			sw_agents_text(rows[i].ranks, out), rows[i].text);
-	/* the longest */
+	/* the longest text */
 	sw_agents_text(0x6db6db6db6db6db6, out);
 	assert_true(strlen(out) < SW_AGENTS_TEXT - 1);
 	assert_non_null(strstr(out, ", 61, 62"));

@@ -5,8 +5,8 @@
 #include "engine/base/siphash.h"
 #include "test/support/env.h"
 
-/* Key 00 … 0f, message 00 01 02 …, as in the authors' vectors; those of whole
- * words. */
+/* The authors' vectors with key 00 … 0f and message 00 01 02 …, where the
+ * message is a whole number of words. */
 static void siphash__vectors(void **state)
 {
 	static const uint64_t key[2] = {

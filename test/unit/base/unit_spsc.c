@@ -1,4 +1,4 @@
-/* unit_spsc.c - the ring of one producer and one consumer, hostile peers too.
+/* unit_spsc.c - the ring of one producer and one consumer, also hostile ones.
  * SPDX-License-Identifier: BSD-3-Clause */
 /* clang-format off */
 #include <setjmp.h>
@@ -19,7 +19,7 @@ struct entry {
 	uint32_t b;
 };
 
-/* A ring between two guards, with both of its sides. */
+/* A ring between two guards, and both of its ends. */
 struct ring {
 	unsigned char *memory;
 	struct sw_spsc put, take;
@@ -167,8 +167,8 @@ static void put__reports_an_impossible_consumer(void **state)
 	}
 }
 
-/* Whatever the indices say, no access leaves the ring and every copy is of a
- * whole number of entries. */
+/* For any indices all accesses stay inside the ring, and every copy has a whole
+ * number of entries. */
 static void random_indices__stay_inside(void **state)
 {
 	struct ring r;

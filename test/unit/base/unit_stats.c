@@ -72,7 +72,7 @@ static void add__histograms(void **state)
 	assert_int_equal(sw_histogram_count(&sum.rtt_ns), 2);
 }
 
-/* Each bucket ends with its bound, and the next begins behind it. */
+/* Each bucket includes its bound, and the next bucket starts above it. */
 static void histogram__bounds(void **state)
 {
 	uint32_t last = SW_HISTOGRAM_BUCKETS - 1;

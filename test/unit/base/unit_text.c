@@ -1,4 +1,4 @@
-/* unit_text.c - which text from outside may be kept and shown.
+/* unit_text.c - which texts from outside are safe to keep and show.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -10,25 +10,25 @@
 
 /* Bytes that a name may contain and a log must not. */
 static const char *const bad[] = {"\n", "\t", "\x1b[31m", "\x7f",
-	"\x80", /* no UTF-8 */
+	"\x80", /* invalid UTF-8 */
 	"\x9b"
-	"31m",      /* CSI in one byte, to a Latin-1 terminal */
+	"31m",      /* CSI in one byte, for a Latin-1 terminal */
 	"\xc2\x80", /* C1 */
 	"\xc2\x9b"
 	"31m",          /* CSI */
-	"\xc2\x9f",     /* the last of them */
+	"\xc2\x9f",     /* the last C1 character */
 	"\xd8\x9c",     /* U+061C */
 	"\xe2\x80\x8e", /* U+200E */
 	"\xe2\x80\x8f", /* U+200F */
-	"\xe2\x80\xa8", /* U+2028, a line's end */
+	"\xe2\x80\xa8", /* U+2028, line separator */
 	"\xe2\x80\xa9", /* U+2029 */
 	"\xe2\x80\xaa", /* U+202A */
 	"\xe2\x80\xae", /* U+202E, right to left */
 	"\xe2\x81\xa6", /* U+2066 */
 	"\xe2\x81\xa9", /* U+2069 */
-	"\xc3",         /* half a letter */
-	"\xe2\x82",     /* two thirds of one */
-	"\xf0\x9f\x98", /* three quarters */
+	"\xc3",         /* the first of two bytes */
+	"\xe2\x82",     /* two of three bytes */
+	"\xf0\x9f\x98", /* three of four bytes */
 	"\xc0\xaf",     /* overlong */
 	"\xc1\xbf", "\xe0\x80\xaf", "\xf0\x80\x80\xaf",
 	"\xed\xa0\x80",     /* a surrogate */
@@ -71,11 +71,12 @@ static void good__ends_within_its_room(void **state)
 	assert_false(sw_text_is_good("", 8));
 	assert_false(sw_text_is_good("abcd", 4));
 	assert_true(sw_text_is_good("abcd", 5));
-	/* a character that the room cuts is not read beyond it */
+	/* a character that the buffer cuts is not read beyond the buffer */
 	assert_false(sw_text_is_good("ab\xc3\xbc", 3));
 }
 
-/* Each byte of it is one '?': lengths stay, what follows is read. */
+/* Each bad byte becomes one '?', so lengths stay and later text stays
+ * readable. */
 static void clean__each_byte(void **state)
 {
 	char text[64];
@@ -108,7 +109,8 @@ static void keep(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(ctx, 600, "%s", text);
 }
 
-/* A line that is cut in a letter, or of which a name was. */
+/* The log cleans a line that is cut inside a character, and a name in it that
+ * was cut. */
 static void log__is_text(void **state)
 {
 	char line[600];
@@ -139,11 +141,11 @@ static void runs__of_numbers(void **state)
 	expect_runs(64, 0, 0, 128, 0, "");
 	expect_runs(64, 1, 0, 1, 1, "0");
 	expect_runs(64, 0xf2, 0, 128, 5, "1, 4-7");
-	expect_runs(64, 0x3, 0, 1, 1, "0"); /* below n alone */
+	expect_runs(64, 0x3, 0, 1, 1, "0"); /* only bits below n */
 	expect_runs(64, 0x3, 0, 128, 2, "0, 1");
 	expect_runs(64, 3ULL << 62, 3, 128, 4, "62-65");
 	expect_runs(64, 0, ~0ULL, 128, 64, "64-127");
-	/* omitted runs are counted */
+	/* "..." stands for the omitted runs */
 	expect_runs(24, 0x555, 0, 128, 6, "0, 2, 4, ...");
 	expect_runs(6, 0x5, 0, 128, 2, ", ...");
 }
@@ -171,7 +173,8 @@ static void list__not(void **state)
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(texts); i++)
 		assert_int_equal(sw_text_list(texts[i], 8, out, 8), 0);
-	assert_int_equal(sw_text_list("1-5", 8, out, 4), 0); /* no room */
+	/* out is too small */
+	assert_int_equal(sw_text_list("1-5", 8, out, 4), 0);
 }
 
 int main(void)

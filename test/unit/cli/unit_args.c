@@ -14,7 +14,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* One of each type, and what the parse printed. */
+/* One option of each type, and the output of the parse. */
 struct fixture {
 	bool flag;
 	uint32_t u32;
@@ -26,7 +26,7 @@ struct fixture {
 	char printed[4096];
 };
 
-/* Run @parse_fd's stream into @f->printed while parsing. */
+/* Parse @argv and collect in @f->printed what the parser writes to @fd. */
 static int parse(struct fixture *f, int fd, int argc, const char *const *argv)
 {
 	const struct sw_arg rows[] = {
@@ -111,7 +111,7 @@ static void args_parse__nothing(void **state)
 static void args_parse__bad(void **state)
 {
 	static const struct {
-		const char *a, *b; /* at most two words */
+		const char *a, *b; /* one argument in up to two words */
 		const char *why;
 	} rows[] = {
 		{"--szie", "4", "did you mean --size?"},
@@ -148,7 +148,7 @@ static void args_parse__bad(void **state)
 	}
 }
 
-/* As aliases and wrappers of shells rely on. */
+/* The last value of an option wins, as shell aliases and wrappers assume. */
 static void args_parse__the_last_counts(void **state)
 {
 	static const char *const argv[] = {"test", "--flag", "--count", "5",
@@ -214,7 +214,7 @@ static void args_parse__help(void **state)
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
 	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
-	/* 0 is no valid value, so it has no default */
+	/* 0 is not a valid value, so there is no default */
 	assert_non_null(strstr(f.printed, "a count; 1 to 100\n"));
 	assert_non_null(strstr(f.printed, "--path PATH "));
 	assert_non_null(strstr(f.printed, "may be repeated"));
@@ -224,7 +224,7 @@ static void args_parse__help(void **state)
 	}
 }
 
-/* The words after the first one that is no option belong to another command. */
+/* Words from the first non-option on belong to another command. */
 static void args_parse__command(void **state)
 {
 	static const struct {

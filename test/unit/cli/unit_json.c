@@ -11,7 +11,7 @@
 #include "apps/cli/json.h"
 #include "engine/base/error.h"
 
-/* A document in memory. */
+/* A JSON document in memory. */
 struct doc {
 	struct sw_json j;
 	char *text;
@@ -88,8 +88,8 @@ static void json_text__escaped(void **state)
 
 static void json_text__not_utf8(void **state)
 {
-	/* a lone byte, a cut sequence, an overlong one, a surrogate, and one
-	 * above U+10FFFF */
+	/* a lone byte, a truncated sequence, an overlong one, a surrogate, and
+	 * a code point above U+10FFFF */
 	static const char *const bad[] = {
 		"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80"};
 

@@ -1,4 +1,4 @@
-/* unit_log_stderr.c - log lines to a stderr that nobody reads.
+/* unit_log_stderr.c - log lines to a stderr that is full or closed.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -42,7 +42,7 @@ static void end(struct fixture *x)
 	close(x->out[1]);
 }
 
-/* All that lies in the pipe. */
+/* Read everything that is in the pipe. */
 static const char *drain(struct fixture *x)
 {
 	size_t n = 0;
@@ -66,7 +66,7 @@ static void line__whole(void **state)
 	end(x);
 }
 
-/* Longest text of sw_log, each character with an escape. */
+/* The longest text of sw_log fits even if every character is escaped. */
 static void line__formats(void **state)
 {
 	struct fixture *x = begin();
@@ -92,13 +92,13 @@ static void line__formats(void **state)
 	assert_int_equal(sw_log_format_parse("xml", &format), SW_EINVAL);
 	assert_int_equal(sw_log_format_parse("json", &format), 0);
 	assert_int_equal(format, SW_LOG_JSON);
-	setenv("JOURNAL_STREAM", "1:2", 1); /* of another stderr */
+	setenv("JOURNAL_STREAM", "1:2", 1); /* not our stderr */
 	assert_int_equal(sw_log_format_parse("auto", &format), 0);
 	assert_int_equal(format, SW_LOG_TEXT);
 	end(x);
 }
 
-/* Not time(), whose clock is some milliseconds late. */
+/* Do not use time(): its clock lags by some milliseconds. */
 static time_t now_s(void)
 {
 	struct timespec t;
@@ -107,7 +107,7 @@ static time_t now_s(void)
 	return t.tv_sec;
 }
 
-/* When it was, by the wall clock: to the millisecond, in UTC. */
+/* A line has its time in UTC, to the millisecond. */
 static void line__says_when(void **state)
 {
 	struct fixture *x = begin();
@@ -127,8 +127,9 @@ static void line__says_when(void **state)
 	end(x);
 }
 
-/* It returns, others keep their blocking stderr, and what is missing is told
- * when there is room again. */
+/* A full stderr does not block the logger. Other users of stderr keep their
+ * blocking mode. When there is room again, the log reports how many lines are
+ * missing. */
 static void line__stderr_is_full(void **state)
 {
 	struct fixture *x = begin();
@@ -150,12 +151,12 @@ static void line__stderr_is_full(void **state)
 	end(x);
 }
 
-/* Nobody will ever read: that is no reason to end. */
+/* A closed stderr does not end the process. */
 static void line__stderr_is_closed(void **state)
 {
 	struct fixture *x = begin();
 
-	signal(SIGPIPE, SIG_IGN); /* the daemons block it */
+	signal(SIGPIPE, SIG_IGN); /* as the daemons do */
 	close(x->out[0]);
 	sw_log(&x->log, SW_LOG_INFO, "to nobody");
 	assert_int_equal(x->sink.n_dropped, 1);

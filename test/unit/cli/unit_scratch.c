@@ -1,4 +1,4 @@
-/* unit_scratch.c - a folder for the time that a process lives.
+/* unit_scratch.c - a folder that lives as long as its process.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -41,7 +41,7 @@ static void scratch__comes_and_goes(void **state)
 	snprintf(inner, sizeof(inner), "%s/d", a.path);
 	assert_int_equal(mkdir(inner, 0700), 0);
 	put_file(inner, "file");
-	/* the folder of a live process stays */
+	/* the folder of a live process is kept */
 	assert_int_equal(sw_scratch_open(&b, parent, "x"), 0);
 	assert_int_equal(access(a.path, F_OK), 0);
 	sw_scratch_close(&b);
@@ -49,7 +49,7 @@ static void scratch__comes_and_goes(void **state)
 	assert_int_equal(rmdir(parent), 0);
 }
 
-/* Started, with files in it, and killed. */
+/* Leave behind a folder with files: make it in a child and kill the child. */
 static void leave_one(const char *parent, char left[SW_SCRATCH_BYTES])
 {
 	struct sw_scratch s;
@@ -83,7 +83,8 @@ static void scratch__of_a_killed_process(void **state)
 	assert_non_null(mkdtemp(parent));
 	leave_one(parent, left);
 	assert_int_equal(access(left, F_OK), 0);
-	snprintf(other, sizeof(other), "%s/x-7", parent); /* no name of ours */
+	/* not a name that sw_scratch makes */
+	snprintf(other, sizeof(other), "%s/x-7", parent);
 	assert_int_equal(mkdir(other, 0700), 0);
 	assert_int_equal(sw_scratch_open(&s, parent, "x"), 0);
 	assert_int_equal(access(left, F_OK), -1);
@@ -92,7 +93,7 @@ static void scratch__of_a_killed_process(void **state)
 	assert_int_equal(rmdir(parent), 0);
 }
 
-/* A name like ours may be a link to elsewhere. */
+/* A symbolic link under such a name is not followed. */
 static void scratch__symlink(void **state)
 {
 	char parent[] = "/tmp/unit_scratch.XXXXXX", path[PATH], to[PATH];

@@ -1,4 +1,4 @@
-/* group_rig.h - two groups of a client, over an agent that a test controls.
+/* group_rig.h - two groups of a client whose agent a test controls.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CLIENT_GROUP_RIG_H
 #define SW_TEST_UNIT_CLIENT_GROUP_RIG_H
@@ -10,12 +10,12 @@
 #include "test/support/unit.h"
 #include <sumwire/coll.h>
 
-enum { SCENE_BYTES = 32 << 20 }; /* of the buffer */
+enum { SCENE_BYTES = 32 << 20 }; /* bytes of the buffer */
 
 struct scene {
 	struct rig *r;
 	struct sw_client *c;
-	struct sw_group *g, *other; /* "dp", "other" */
+	struct sw_group *g, *other; /* named "dp" and "other" */
 	int32_t *buffer;
 };
 
@@ -42,7 +42,7 @@ static inline int scene_close(void **state)
 	return 0;
 }
 
-/* @err, which a call has returned, is @expected; its sentence says @why. */
+/* Check that a call returned @expected and that its message contains @why. */
 static inline void fails(
 	struct scene *s, int err, int expected, const char *why)
 {

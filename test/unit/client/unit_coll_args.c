@@ -1,4 +1,4 @@
-/* unit_coll_args.c - libsumwire: what is wrong with a group or collective.
+/* unit_coll_args.c - libsumwire: invalid arguments of groups and collectives.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -14,8 +14,8 @@ enum { RANKS = 4, BYTES = 4096 };
 struct scene {
 	struct rig *r;
 	struct sw_client *c;
-	struct sw_group *g; /* of all */
-	char *mem;          /* BYTES of it */
+	struct sw_group *g; /* the group of all ranks */
+	char *mem;          /* BYTES of memory */
 };
 
 static int scene_open(void **state)
@@ -181,7 +181,7 @@ static void coll__bad_arguments(void **state)
 	a.count = 1ULL << 62;
 	refused(s, a, "1 element to 64 GiB");
 	a = args_of(s);
-	a.root = RANKS; /* not read without a root */
+	a.root = RANKS; /* ignored, since an all_reduce has no root */
 	a.kind = SW_BCAST;
 	refused(s, a, "rank 4, the root, is not in it");
 	a.kind = SW_REDUCE;
@@ -189,12 +189,12 @@ static void coll__bad_arguments(void **state)
 	refused(s, a, "the root, is not in it");
 }
 
-/* Rank 3 of 4: what is not in place must be apart. */
+/* This is rank 3 of 4. Buffers that are not in place must not overlap. */
 static void coll__buffers_overlap(void **state)
 {
 	static const struct {
 		enum sw_coll_kind kind;
-		uint32_t send, recv; /* offsets, in parts of 4 elements */
+		uint32_t send, recv; /* offsets in units of 4 elements */
 		bool is_good;
 	} cases[] = {{SW_ALL_REDUCE, 0, 0, true}, {SW_ALL_REDUCE, 1, 2, true},
 		{SW_ALL_REDUCE, 2, 1, true}, {SW_ALL_GATHER, 3, 0, true},
@@ -224,11 +224,11 @@ static void coll__buffers_overlap(void **state)
 		"group 'all': the buffers of all_reduce overlap: they may be "
 		"apart, or the same");
 	a.kind = SW_BCAST;
-	a.root = 1; /* it does not send */
+	a.root = 1; /* rank 3 is not the root, so its send buffer is unused */
 	ends_well(s, s->g, &a);
 }
 
-/* The operations of each type match the engine's. */
+/* libsumwire accepts the same operations for each type as the engine. */
 static void coll__operations(void **state)
 {
 	const struct sw_sum *sum = sw_sum_best(SW_SUM_AVX512);
@@ -271,7 +271,7 @@ static void coll__no_such_operation(void **state)
 	refused(s, a, "broadcast does not support avg of bool");
 }
 
-/* Both come to the agent. */
+/* The operation and its factor reach the agent. */
 static void coll__factor(void **state)
 {
 	struct scene *s = *state;
@@ -321,7 +321,7 @@ static void coll__no_memory(void **state)
 	refused(s, a, "send is NULL");
 }
 
-/* Rank 3 of 4. */
+/* This is rank 3 of 4. */
 static void coll__bad_parts(void **state)
 {
 	struct scene *s = *state;
@@ -336,7 +336,7 @@ static void coll__bad_parts(void **state)
 	refused(s, a, "parts replace send of reduce_scatter or recv");
 	a.recv = NULL;
 	refused(s, a, "the buffers of all_gather overlap");
-	a.send = m + 96; /* its own */
+	a.send = m + 96; /* the rank's own part */
 	ends_well(s, s->g, &a);
 	a.send = m + 92;
 	refused(s, a, "the buffers of all_gather overlap");
@@ -351,11 +351,12 @@ static void coll__bad_parts(void **state)
 	ends_well(s, s->g, &a);
 	parts[2] = NULL;
 	refused(s, a, "group 'all': parts[2] is NULL");
-	a.size = offsetof(struct sw_coll_args, parts); /* an older program's */
+	/* the size that an older program passes */
+	a.size = offsetof(struct sw_coll_args, parts);
 	refused(s, a, "send is NULL");
 }
 
-/* A rank that only gives or only gets needs no buffer for the rest. */
+/* A rank that only sends or only receives needs no other buffer. */
 static void coll__half(void **state)
 {
 	struct scene *s = *state;
@@ -370,7 +371,7 @@ static void coll__half(void **state)
 	ends_well(s, s->g, &a);
 }
 
-/* A handle ends once, and with what the agent says. */
+/* A handle can be waited for once, and returns the agent's result. */
 static void coll__handles(void **state)
 {
 	struct scene *s = *state;
@@ -387,7 +388,7 @@ static void coll__handles(void **state)
 	assert_int_equal(sw_wait(s->c, UINT64_MAX), SW_EINVAL);
 }
 
-/* A collective that the agent ends with @status. */
+/* Run a collective that the agent ends with @status. */
 static void check_end(int status, const char *why)
 {
 	struct rig *r = rig_open(&(struct rig_how){.status = status});
@@ -411,7 +412,8 @@ static void coll__members_differ(void **state)
 	check_end(SW_EMISMATCH, "they differ");
 }
 
-/* The job has ended; the hang-up that says why is on its way. */
+/* The job has ended, and the agent's hang-up with the reason has not arrived
+ * yet. */
 static void coll__job_ended(void **state)
 {
 	check_end(SW_EPEER, "another member of the job");
@@ -436,7 +438,7 @@ static void coll__too_many(void **state)
 	rig_close(r);
 }
 
-/* The agent has hung up. */
+/* After the agent has hung up, calls fail. */
 static void coll__after_the_end(void **state)
 {
 	struct rig *r = rig_open(NULL);

@@ -1,4 +1,4 @@
-/* unit_folder.c - where sockets lie that were given a name alone.
+/* unit_folder.c - the folder of sockets that have only a name.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -18,7 +18,7 @@ struct scene {
 	char out[SW_FOLDER_BYTES], why[SW_FOLDER_WHY_BYTES];
 };
 
-/* A home of an ordinary user's, who has no other folder. */
+/* Set up the home of an ordinary user without another folder. */
 static struct scene begin(void)
 {
 	struct scene s = {.dir = "/tmp/unit_folder.XXXXXX"};
@@ -45,7 +45,7 @@ static int make(struct scene *s)
 	return sw_folder_make(s->out, s->why);
 }
 
-/* Where the system has given us one it comes before that of HOME. */
+/* Does the system provide /run/user? If so, it has precedence over HOME. */
 static bool has_run_user(void)
 {
 	char path[PATH];
@@ -71,7 +71,7 @@ static void folder_make__runtime_dir(void **state)
 
 	setenv("XDG_RUNTIME_DIR", s.dir, 1);
 	snprintf(want, sizeof(want), "%s/sumwire", s.dir);
-	for (int i = 0; i < 2; i++) { /* made, found */
+	for (int i = 0; i < 2; i++) { /* first made, then found */
 		assert_int_equal(make(&s), 0);
 		assert_string_equal(s.out, want);
 	}
@@ -79,7 +79,8 @@ static void folder_make__runtime_dir(void **state)
 	end(&s);
 }
 
-/* A private one, of this machine: several may share a home. */
+/* The folder in HOME is private and named after the machine, because machines
+ * may share a home. */
 static void folder_make__home(void **state)
 {
 	struct scene s = begin();
@@ -96,7 +97,8 @@ static void folder_make__home(void **state)
 	end(&s);
 }
 
-/* Anybody could be there first, or take ours away. */
+/* Where others can write they could create our folder first or replace it, so
+ * it is not used. */
 static void folder_make__where_others_write(void **state)
 {
 	struct scene s = begin();
@@ -153,7 +155,8 @@ static void folder_make__nowhere(void **state)
 	end(&s);
 }
 
-/* Where it is, else where it will be. */
+/* Return the folder that has the socket, otherwise the one where it will be
+ * created. */
 static void folder_seek__first_that_has_it(void **state)
 {
 	struct scene s = begin();
@@ -173,7 +176,7 @@ static void folder_seek__first_that_has_it(void **state)
 	unlink(path);
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = 0;
-	assert_false(sw_folder_seek(name, s.out)); /* too long */
+	assert_false(sw_folder_seek(name, s.out)); /* the name is too long */
 	assert_false(sw_folder_seek("", s.out));
 	end(&s);
 }
@@ -190,6 +193,6 @@ int main(void)
 	};
 
 	if (!getuid() && (setgid(NOBODY) || setuid(NOBODY)))
-		return 1; /* root's folder is the system's */
+		return 1; /* root's folder belongs to the system */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* unit_group.c - how groups end, in libsumwire.
+/* unit_group.c - libsumwire: how groups end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/client/group_rig.h"
 
@@ -9,10 +9,9 @@
 enum {
 	LARGE = 8 << 20,
 	CALLS = 5
-}; /* elements: more pieces than the agent has
-      at once */
+}; /* elements: more pieces than the agent processes at once */
 
-static atomic_bool is_answered; /* end_late waits for it */
+static atomic_bool is_answered; /* end_late waits for this */
 
 static int close_answered(void **state)
 {
@@ -37,7 +36,8 @@ static void mute(struct scene *s, bool is_mute)
 	rig_mute(s->r, is_mute);
 }
 
-/* Nothing ends by itself; large ones and small ones, all of them copied. */
+/* Start large and small collectives, all with copied buffers; the agent ends
+ * none of them by itself. */
 static void call_some(struct scene *s, uint64_t h[CALLS])
 {
 	mute(s, true);
@@ -68,7 +68,8 @@ static void abort__ends_all_that_is_open(void **state)
 	assert_int_equal(sw_wait(s->c, h2), 0);
 }
 
-/* A timeout of the caller's own has its error; other errors are refused. */
+/* A caller may abort with its own timeout, which gives SW_EEXPIRED; other
+ * errors are refused. */
 static void abort__for_a_reason(void **state)
 {
 	struct scene *s = *state;
@@ -84,7 +85,7 @@ static void abort__for_a_reason(void **state)
 			"rank 3 aborted group 'dp': late");
 }
 
-/* Others may wait: a stream is opened, and aborted. */
+/* Other ranks may be waiting, so the abort opens a stream and ends it. */
 static void abort__before_anything_was_called(void **state)
 {
 	struct scene *s = *state;
@@ -132,8 +133,9 @@ static void timeout__not_of_what_ends(void **state)
 	assert_int_equal(sw_wait(s->c, h2), 0);
 }
 
-/* The caller looks late, and until then nobody does: nothing has to be copied,
- * or what is small enough for its caller to copy. */
+/* No thread watches the calls until their caller waits, after the timeout. The
+ * agent has ended both in time: one needs no copy, the caller copies the
+ * other. */
 static void timeout__not_of_what_has_ended(void **state)
 {
 	struct scene *s = *state;
@@ -151,7 +153,7 @@ static void timeout__not_of_what_has_ended(void **state)
 	usleep(1500000);
 	assert_int_equal(sw_wait(s->c, h), 0);
 	assert_int_equal(sw_wait(s->c, h2), 0);
-	assert_int_equal(s->r->end.kind, 0); /* the agent was not told */
+	assert_int_equal(s->r->end.kind, 0); /* the agent heard of no timeout */
 }
 
 static void close__ends_all_that_is_open(void **state)
@@ -182,7 +184,7 @@ static void *wait_for_one(void *arg)
 	return NULL;
 }
 
-/* Any thread may take the last end; the group exists until its close has
+/* Any thread may collect the last result; the group exists until its close has
  * finished. */
 static void close__while_others_wait(void **state)
 {
@@ -204,7 +206,8 @@ static void close__while_others_wait(void **state)
 	assert_null(s->other->next);
 }
 
-/* Its end is still to be said, and is no error. */
+/* A call that ended before the close still returns its result, without
+ * error. */
 static void close__what_ended_before(void **state)
 {
 	struct scene *s = *state;
@@ -212,7 +215,8 @@ static void close__what_ended_before(void **state)
 
 	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
 	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &last), 0);
-	assert_int_equal(sw_wait(s->c, last), 0); /* one behind the other */
+	/* the calls end in order, so h has also ended */
+	assert_int_equal(sw_wait(s->c, last), 0);
 	assert_int_equal(sw_group_close(s->g), 0);
 	assert_int_equal(sw_wait(s->c, h), 0);
 	assert_ptr_equal(s->c->groups, s->other);
@@ -247,7 +251,7 @@ static bool has_ended(const struct scene *s)
 	return s->c->calls.done || !sw_spsc_is_empty(&s->c->completions);
 }
 
-/* An agent that ends nothing of a group, and answers late. */
+/* Play an agent that ends no call of a group and answers late. */
 static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
 	struct rig *r = ctx;
@@ -274,8 +278,8 @@ static void *call_large(void *arg)
 	return NULL;
 }
 
-/* The library's thread looks before there is anything to look at.  Nobody waits
- * for the call. */
+/* The library's thread first looks before the call has reached the agent, and
+ * no thread waits for the call. The call still expires. */
 static void timeout__of_stages_that_are_late(void **state)
 {
 	struct scene *s = *state;
@@ -307,8 +311,8 @@ static void *close_it(void *arg)
 	return sw_group_close(s->g) ? "it was not closed" : NULL;
 }
 
-/* The agent forgets the group while the library's thread waits to report it as
- * late: the report is then dropped. */
+/* The agent forgets the group while the library's thread waits to report its
+ * timeout: the report is then dropped. */
 static void timeout__while_it_is_closed(void **state)
 {
 	struct scene *s = *state;
@@ -321,7 +325,7 @@ static void timeout__while_it_is_closed(void **state)
 	assert_int_equal(call(s, s->g, SW_BARRIER, 0, &h), 0);
 	be_late(s->r, true);
 	pthread_create(&thread, NULL, close_it, s);
-	await_locked(s, is_thread_claiming); /* the time is over */
+	await_locked(s, is_thread_claiming); /* the timeout has passed */
 	atomic_store(&s->r->is_aborting, true);
 	rig_kick(s->r);
 	await_locked(s, has_ended);
@@ -338,9 +342,9 @@ static void timeout__while_it_is_closed(void **state)
 	assert_int_equal(s->r->end.what, SW_EDGE_CLOSE_GROUP);
 }
 
-enum { LATE = 1 << 19 }; /* bytes: more than a call copies at once */
+enum { LATE = 1 << 19 }; /* bytes: more than one call copies at once */
 
-/* Memory that whoever reads it waits for. */
+/* Memory whose reader blocks until the test continues. */
 static struct {
 	void *at;
 	atomic_bool is_read, may_go;
@@ -374,7 +378,8 @@ static void *call_late(void *arg)
 	return NULL;
 }
 
-/* Another thread copies a piece of the channel before it. */
+/* Another thread is copying a piece of the preceding channel during the
+ * close. */
 static void close__while_another_is_copied(void **state)
 {
 	struct scene *s = *state;
@@ -411,8 +416,8 @@ static bool is_given_back(const struct scene *s)
 	return s->c->groups == s->other && !s->c->calls.channels;
 }
 
-/* The agent takes too long: the group goes with its last handle.  Others have
- * closed it once, too. */
+/* The agent takes too long: the group is released with its last handle. A
+ * second close fails meanwhile. */
 static void close__in_vain(void **state)
 {
 	struct scene *s = *state;
@@ -437,7 +442,7 @@ static void close__in_vain(void **state)
 	assert_int_equal(sw_wait(s->c, h), 0);
 }
 
-/* Its streams have names of their own; stages are used again. */
+/* A reopened group has streams with new names, and reuses stages. */
 static void close__and_open_again(void **state)
 {
 	static const char *const names[] = {
@@ -457,7 +462,8 @@ static void close__and_open_again(void **state)
 		n_allocs = s->c->n_allocs;
 	}
 	assert_int_equal(n_allocs, 1);
-	assert_int_equal(sw_group_close(s->other), 0); /* never used */
+	/* a group without calls */
+	assert_int_equal(sw_group_close(s->other), 0);
 }
 
 static void open__names_that_are_taken(void **state)

@@ -1,11 +1,12 @@
-/* unit_group_close.c - what a closed group gives back, in libsumwire.
+/* unit_group_close.c - libsumwire: what a closed group releases.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/client/group_rig.h"
 
 enum {
 	LARGE = 1 << 20,
 	KINDS = 3,
-	N_SPARES = 2, /* stages that a client keeps, small and large */
+	/* spare stages that a client keeps: a small and a large one */
+	N_SPARES = 2,
 };
 
 static uint64_t call(struct scene *s, enum sw_coll_kind kind, uint64_t count)
@@ -23,7 +24,7 @@ static uint64_t call(struct scene *s, enum sw_coll_kind kind, uint64_t count)
 	return h;
 }
 
-/* Streams of three kinds, stages of two sizes. */
+/* Use streams of three kinds and stages of two sizes. */
 static void use(struct scene *s)
 {
 	static const enum sw_coll_kind kinds[KINDS] = {
@@ -34,7 +35,7 @@ static void use(struct scene *s)
 	assert_int_equal(sw_wait(s->c, call(s, SW_ALL_REDUCE, LARGE)), 0);
 }
 
-/* Items that the client has declared and not given back. */
+/* Return the number of declared items that are not freed. */
 static uint32_t n_items(struct scene *s)
 {
 	uint32_t n = 0;
@@ -65,7 +66,7 @@ static void await_gone(struct scene *s)
 
 static atomic_uint n_refused;
 
-/* Says that a group has ended, and ends nothing. */
+/* Answer that a group has ended, but end none of its calls. */
 static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
 	struct rig *r = ctx;
@@ -81,7 +82,8 @@ static void *end_later(void *arg)
 	return NULL;
 }
 
-/* A program that waits in slices of 10 ms has a library that is patient. */
+/* A short timeout of one wait does not shorten the close: the library waits for
+ * the agent with its own timeout. */
 static void close__waits_for_a_slow_agent(void **state)
 {
 	struct scene *s = *state;
@@ -102,8 +104,8 @@ static void close__waits_for_a_slow_agent(void **state)
 	assert_true(is_gone(s));
 }
 
-/* A group's memory is released once the agent lets go, so a hundred such closes
- * take as much as one. */
+/* If the agent is late, the group's memory is released when the agent lets go,
+ * so repeated closes need as much memory as one. */
 static void close__in_vain_gives_back_later(void **state)
 {
 	struct scene *s = *state;
@@ -128,7 +130,7 @@ static void close__in_vain_gives_back_later(void **state)
 	}
 }
 
-/* The first one is refused. */
+/* Refuse the first free, accept the later ones. */
 static void refuse_one(void *ctx, uint32_t id, uint32_t item)
 {
 	struct rig *r = ctx;
@@ -152,7 +154,7 @@ static void close__gives_back_what_it_can(void **state)
 	assert_true(is_gone(s));
 }
 
-/* Does not take it that a group has ended. */
+/* Refuse to end a group. */
 static void refuse_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
 	struct rig *r = ctx;
@@ -161,7 +163,7 @@ static void refuse_end(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	sw_host_answer(r->host, id, SW_EBUSY, "it is not to end");
 }
 
-/* The library's thread tries exactly once again. */
+/* The library's thread retries exactly once. */
 static void close__that_the_agent_refuses(void **state)
 {
 	struct scene *s = *state;
@@ -174,7 +176,8 @@ static void close__that_the_agent_refuses(void **state)
 	await_gone(s);
 }
 
-/* Groups of other sizes have larger stages, whose memory later ones use. */
+/* Groups of other sizes need larger stages, and later groups reuse their
+ * memory. */
 static void close__leaves_stages_for_others(void **state)
 {
 	static const uint32_t two[] = {RIG_RANK, 0}, three[] = {0, 1, RIG_RANK};
@@ -195,7 +198,7 @@ static void close__leaves_stages_for_others(void **state)
 	assert_int_equal(n_items(s), 1);
 }
 
-/* It is given up whatever sw_group_close returns. */
+/* The group is released even if sw_group_close returns an error. */
 static void close__after_the_job(void **state)
 {
 	struct scene *s = *state;

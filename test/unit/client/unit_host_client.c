@@ -1,12 +1,12 @@
-/* unit_host_client.c - libsumwire against agents that answer nonsense.
+/* unit_host_client.c - libsumwire against agents that send invalid answers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
 #include "pmd/client/segment.h"
 
-/* An agent whose answers are written by each case: it accepts one client. */
+/* An agent that accepts one client; each case writes its answers. */
 struct fake {
-	struct rig *r; /* for its folder */
+	struct rig *r; /* provides the folder */
 	int listener, sock, bell;
 	struct sw_segment control;
 	struct sw_edge_control *shared;
@@ -82,7 +82,7 @@ static void send_attached(struct fake *f, const int *fds, uint32_t n_fds)
 	send_attached_version(f, fds, n_fds, SW_EDGE_VERSION_MAX);
 }
 
-/* Admit the client, as it should be. */
+/* Admit the client correctly. */
 static void fake_admit(struct fake *f)
 {
 	int bells[2], fds[2];
@@ -326,7 +326,8 @@ static void declare__checks_the_agent(void **state)
 	assert_int_equal(n_open_fds(), n_fds);
 }
 
-/* Answer the declaration, await the push, then complete it in an odd way. */
+/* Answer the declaration and wait for the push; the caller completes it
+ * wrongly. */
 static struct sw_submit fake_await_push(struct fake *f)
 {
 	struct sw_edge_declared m = {.kind = SW_EDGE_DECLARED, .bytes = 8192};
@@ -413,7 +414,7 @@ static void wait__checks_the_agent(void **state)
 	wait_ends(complete_with_success_code, SW_EPROTO, "completion ring");
 	wait_ends(break_the_ring, SW_EPROTO, "completion ring");
 	wait_ends(send_out_of_turn, SW_EPROTO, "unexpected message kind");
-	/* A sum completed before the hang-up counts. */
+	/* A sum that completed before the hang-up counts. */
 	wait_ends(complete_and_hang_up, 0, "");
 }
 

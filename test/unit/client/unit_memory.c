@@ -1,4 +1,4 @@
-/* unit_memory.c - libsumwire: memory of sw_alloc that is given back.
+/* unit_memory.c - libsumwire: memory of sw_alloc that is freed.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -10,7 +10,7 @@
 
 enum {
 	MIB = 1 << 20,
-	QUOTA = 40 * MIB, /* a client has some 2 MiB besides */
+	QUOTA = 40 * MIB, /* other memory of a client takes some 2 MiB */
 	LARGE = 20 * MIB,
 };
 
@@ -69,7 +69,8 @@ static int call(
 	return sw_coll(s->g, &a, h);
 }
 
-/* Mappings of such memory, those of the agent included, which is here too. */
+/* Return the number of mappings of such memory; this process also runs the
+ * agent, so its mappings count. */
 static uint32_t n_mapped(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -95,7 +96,8 @@ static void free__at_both_ends(void **state)
 	assert_int_equal(sw_free(s->c, NULL), 0);
 }
 
-/* Far more, and more often, than a client may have. */
+/* A client that frees its memory can allocate far more in total than its
+ * quota. */
 static void free__for_ever(void **state)
 {
 	struct scene *s = *state;
@@ -115,7 +117,7 @@ static void free__for_ever(void **state)
 	assert_int_equal(sw_free(s->c, kept), 0);
 }
 
-/* Space freed in the middle is used again. */
+/* Memory freed in the middle is reused. */
 static void free__some_of_many(void **state)
 {
 	struct scene *s = *state;
@@ -184,7 +186,7 @@ static void free__not_by_a_child(void **state)
 	assert_int_equal(sw_free(s->c, p), 0);
 }
 
-/* The agent has all back that the dead one had. */
+/* When a client dies, the agent takes back all of its memory. */
 static void free__and_die_in_between(void **state)
 {
 	struct scene *s = *state;

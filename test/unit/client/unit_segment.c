@@ -1,4 +1,4 @@
-/* unit_segment.c - shared memory: what is reserved, and in pages of what size.
+/* unit_segment.c - shared memory: reservation and size of pages.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -12,12 +12,13 @@
 #include "pmd/client/segment.h"
 
 #ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#define MADV_COLLAPSE 25 /* added in Linux 6.1 */
 #endif
 
 enum { PAGE = 4096, HUGE = 2 << 20 };
 
-/* Bytes of huge pages in the mapping at @base, as the kernel counts them. */
+/* Return the bytes of huge pages in the mapping at @base, as counted by the
+ * kernel. */
 static uint64_t huge_bytes(const void *base)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -44,7 +45,7 @@ static uint64_t file_bytes(const struct sw_segment *s)
 	return (uint64_t)st.st_blocks * 512;
 }
 
-/* Does this kernel make huge pages of a memfd's when asked to? */
+/* Does this kernel collapse a memfd into huge pages on request? */
 static bool has_collapse(void)
 {
 	int fd = memfd_create("probe", 0);
@@ -109,8 +110,8 @@ static void create__small_ones_are_as_asked(void **state)
 	sw_segment_fini(&s);
 }
 
-/* Whatever the size of the pages, the requested bytes are present, plus at most
- * a huge page's rest at either end. */
+/* For any page size the requested bytes are present, plus at most the rest of a
+ * huge page at each end. */
 static void reserve__every_page_is_there(void **state)
 {
 	struct sw_segment s;

@@ -1,4 +1,4 @@
-/* unit_sized.c - structs of callers who are of another release.
+/* unit_sized.c - structs of callers that were built for another release.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -7,7 +7,7 @@
 #include "pmd/client/sized.h"
 #include <sumwire/coll.h>
 
-/* A struct in its first release, and later ones. */
+/* A struct in its first and in later releases. */
 struct first {
 	size_t size;
 	uint64_t a;
@@ -86,7 +86,7 @@ static void give__shorter_and_longer(void **state)
 
 	sw_sized_give(&to, sizeof(struct first), &from, sizeof(from));
 	assert_int_equal(to.a, 7);
-	assert_int_equal(to.b, 3); /* it has none */
+	assert_int_equal(to.b, 3); /* the caller's struct lacks b */
 	memset(more, 0xff, sizeof(more));
 	sw_sized_give(more, sizeof(more), &from, sizeof(from));
 	assert_memory_equal(more, &from, sizeof(from));

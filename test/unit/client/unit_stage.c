@@ -1,4 +1,4 @@
-/* unit_stage.c - libsumwire: collectives in pieces, staged, by several threads.
+/* unit_stage.c - libsumwire: staged collectives in pieces, several threads.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -17,9 +17,9 @@ enum { PIECE = (1 << 20) / 4, COUNT_MAX = 3 * PIECE + 5 };
 struct scene {
 	struct rig *r;
 	struct sw_client *c;
-	struct sw_group *g; /* of all */
-	float *shared[2];   /* memory of sw_alloc, for all parts */
-	float *own[2];      /* other memory, for as many */
+	struct sw_group *g; /* the group of all ranks */
+	float *shared[2];   /* memory of sw_alloc that holds all parts */
+	float *own[2];      /* other memory of the same size */
 };
 
 static int scene_open(void **state)
@@ -77,7 +77,7 @@ static void fill(const struct sw_coll_args *a)
 		send[i] = given(i);
 }
 
-/* The toy agent's result. */
+/* Check the result that the toy agent computes. */
 static void check(const struct sw_coll_args *a)
 {
 	const float *recv = a->recv;
@@ -143,7 +143,7 @@ static void coll__in_place(void **state)
 	}
 }
 
-/* The others' sides of broadcast and reduce. */
+/* Broadcast and reduce as a rank that is not the root. */
 static void coll__of_another_root(void **state)
 {
 	struct scene *s = *state;
@@ -159,7 +159,7 @@ static void coll__of_another_root(void **state)
 		memset(a.recv, 0x55, 4 * a.count);
 		assert_int_equal(sw_coll(s->g, &a, &h), 0);
 		assert_int_equal(sw_wait(s->c, h), 0);
-		if (a.kind == SW_REDUCE) /* untouched */
+		if (a.kind == SW_REDUCE) /* must be unchanged */
 			assert_int_equal(*(uint32_t *)a.recv, 0x55555555);
 	}
 }
@@ -168,8 +168,8 @@ static void coll__of_another_root(void **state)
 
 enum { GAP = 48 / 4 };
 
-/* Where part @i lies: reversed and apart in own memory, or in shared memory
- * with gaps, reversed, or with uneven gaps. */
+/* Return the place of part @i: in own memory reversed and apart, or in shared
+ * memory with even gaps, reversed, or with uneven gaps. */
 static float *part_at(
 	const struct scene *s, uint32_t how, uint32_t i, uint64_t count)
 {
@@ -222,7 +222,7 @@ static void check_parts(
 	if (!fits)
 		fail_msg("kind %d, case %u, %llu elements", kind, how,
 			(unsigned long long)count);
-	/* only shared parts with even gaps reach the agent as they lie */
+	/* only shared parts with even gaps reach the agent without staging */
 	pthread_mutex_lock(&s->r->lock);
 	stride = s->r->coll.stride;
 	pthread_mutex_unlock(&s->r->lock);
@@ -358,7 +358,7 @@ static void threads__each_its_group(void **state)
 
 static atomic_bool may_declare;
 
-/* An agent that is slow to declare. */
+/* Play an agent that is slow to declare. */
 static void declare_late(void *ctx, uint32_t id, uint32_t batch,
 	const struct sw_host_tensor *tensors, uint32_t n)
 {
@@ -402,8 +402,8 @@ static void await_users(
 	}
 }
 
-/* The leading thread waits for the agent's answer, and takes ends that others
- * wait for meanwhile. */
+/* While the leading thread waits for the agent's answer, it also collects ends
+ * for other threads. */
 static void threads__one_declares(void **state)
 {
 	struct scene *s = *state;
@@ -463,7 +463,7 @@ static void call(struct scene *s, const struct sw_coll_args *a)
 	assert_int_equal(sw_wait(s->c, h), 0);
 }
 
-/* CPU time of the library's thread in 2000 calls. */
+/* Return the CPU time that the library's thread takes for 2000 calls. */
 static uint64_t thread_ns(struct scene *s, const struct sw_coll_args *a)
 {
 	uint64_t before_ns = thread_cpu_ns(s->c);
@@ -473,8 +473,8 @@ static uint64_t thread_ns(struct scene *s, const struct sw_coll_args *a)
 	return thread_cpu_ns(s->c) - before_ns;
 }
 
-/* A group with a time limit has the library's thread, which looks when that is
- * over; the collectives are the work of who waits for them. */
+/* A group with a time limit starts the library's thread, which only wakes at
+ * the deadline. Waiting threads do the work of their collectives themselves. */
 static void thread__rests_while_others_wait(void **state)
 {
 	struct scene *s = *state;
@@ -487,11 +487,12 @@ static void thread__rests_while_others_wait(void **state)
 		call(s, &a);
 		usleep(1000);
 	} while (!knows_deadline(s->c));
-	while (thread_ns(s, &a) > 1000000) /* others may take our core */
+	/* other processes may take our core */
+	while (thread_ns(s, &a) > 1000000)
 		assert_true(tries++ < 10);
 }
 
-/* The library's thread is under way. */
+/* The library's thread is running. */
 static void fork__child_has_nothing(void **state)
 {
 	struct scene *s = *state;
@@ -552,7 +553,7 @@ static void coll__agent_hangs_up(void **state)
 	}
 }
 
-/* The end names the ranks, and this rank's own call, which has its number. */
+/* The message names the ranks and this rank's own call of that number. */
 static void expect_differ(struct sw_client *c)
 {
 	uint32_t rank, other;

@@ -1,4 +1,4 @@
-/* unit_tune.c - the Gaussian process, and the searches that use it or not.
+/* unit_tune.c - the Gaussian process, and searches with and without it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -47,7 +47,7 @@ static void gp__goes_through_what_it_saw(void **state)
 	assert_true(sd > 0);
 }
 
-/* Far from all observations it says what it started with. */
+/* Far from all observations the process predicts its prior. */
 static void gp__knows_nothing_far_away(void **state)
 {
 	const double x[1][2] = {{0, 0}}, y[1] = {5}, far[2] = {90, 90};
@@ -73,13 +73,13 @@ static void gp__refuses(void **state)
 	assert_int_equal(sw_gp_fit(&gp, x, y, 0), SW_EINVAL);
 	assert_int_equal(sw_gp_fit(&gp, x, y, SW_GP_MAX + 1), SW_EINVAL);
 	assert_int_equal(sw_gp_fit(&gp, x, y, 2), SW_EINVAL);
-	/* one point three times is no reason to fail */
+	/* three observations of one point do not make the fit fail */
 	assert_int_equal(sw_gp_fit(&gp, same, three, 3), 0);
 }
 
 /* --- the searches --- */
 
-/* A bowl over the logarithms: 1 s at 4 MiB and 32 MiB. */
+/* A parabola over the logarithms, with a minimum of 1 s at 4 MiB and 32 MiB. */
 static double bowl(struct sw_tune_point p)
 {
 	double a = log2((double)p.partition_bytes / (4 << 20));
@@ -123,7 +123,7 @@ static void search__all_stay_inside_and_learn(void **state)
 	for (uint32_t m = 0; m < SW_N_TUNE_METHODS; m++) {
 		double s;
 
-		trials_until(m, 3, 0, &t); /* all trials */
+		trials_until(m, 3, 0, &t); /* use all trials */
 		assert_int_equal(t.n, SW_GP_MAX);
 		assert_true(bowl(sw_tune_best(&t, &s)) <= 1.1);
 		assert_near(s, bowl(sw_tune_best(&t, &s)), 1e-6);

@@ -1,4 +1,4 @@
-/* unit_tuner.c - tuning inside a running job, on jobs that change.
+/* unit_tuner.c - tuning during a run, also when the job changes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -11,7 +11,7 @@
 static const struct sw_tune_space space = {
 	.min = {64 << 10, 64 << 10}, .max = {64 << 20, 256 << 20}};
 
-/* A bowl around a partition of @mib. */
+/* A parabola with its minimum at a partition of @mib. */
 static double bowl(const struct sw_tuner *t, double mib)
 {
 	double a = log2((double)t->now.partition_bytes / (mib * (1 << 20)));
@@ -52,8 +52,7 @@ static void told__searches_then_keeps_the_best(void **state)
 	assert_memory_equal(&kept, &t.now, sizeof(kept));
 }
 
-/* The first iteration after a change, and one that is slow by chance, decide
- * nothing. */
+/* The tuner ignores the first iteration after a change and single slow ones. */
 static void told__not_misled(void **state)
 {
 	struct sw_tuner t = open_tuner();
@@ -88,7 +87,7 @@ static void told__drift_begins_a_search(void **state)
 	assert_true(bowl(&t, 0.25) < 1.08);
 }
 
-/* ResNet50 by events; in the middle the link becomes ten times slower. */
+/* Simulate ResNet50 by events; the link becomes ten times slower halfway. */
 static double simulated(const struct sw_plan_run *run, const struct sw_tuner *t)
 {
 	struct sw_policy p = {.by_priority = true,

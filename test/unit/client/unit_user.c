@@ -1,4 +1,4 @@
-/* unit_user.c - users by name and number; which agents a process trusts.
+/* unit_user.c - users by name and number, and the agents that clients trust.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -14,8 +14,7 @@
 
 enum { NOBODY = 65534, OURS = 4242 };
 
-/* Replace the user of the connecting end, so that the user who runs the test is
- * another. */
+/* Pretend that the connecting process has another user than the agent. */
 static bool is_renamed;
 
 __attribute__((visibility("default"))) uid_t geteuid(void)
@@ -70,7 +69,8 @@ struct scene {
 	pid_t pid;
 };
 
-/* An agent's socket of another user's, who says whether he heard anything. */
+/* Start an agent of another user; its exit status says whether it received
+ * anything. */
 static struct scene begin(void)
 {
 	struct scene s = {.dir = "/tmp/unit_user.XXXXXX"};
@@ -87,7 +87,7 @@ static struct scene begin(void)
 		close(fd);
 		return s;
 	}
-	alarm(20); /* whatever happens */
+	alarm(20); /* end in any case */
 	if ((!getuid() && setuid(NOBODY)) || listen(fd, 1))
 		_exit(2);
 	_exit(recv(accept(fd, NULL, NULL), &heard, 1, 0) > 0);
@@ -119,7 +119,8 @@ static int open_agent(const struct scene *s, const char *user)
 	return sw_open(&settings, &c);
 }
 
-/* It was there first, perhaps, and hears nothing. */
+/* Another user may have created the socket first; the client sends nothing to
+ * it. */
 static void open__agent_of_another_user(void **state)
 {
 	struct scene s = begin();

@@ -1,4 +1,4 @@
-/* unit_wait_ended.c - libsumwire: a thread that reports ends.
+/* unit_wait_ended.c - libsumwire: a thread that waits for any end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_rig.h"
 
@@ -16,7 +16,7 @@ enum { N = 32, COUNT_MAX = 3 << 18 };
 struct scene {
 	struct rig *r;
 	struct sw_client *c;
-	struct sw_group *g; /* of all */
+	struct sw_group *g; /* the group of all ranks */
 	float *values;
 };
 
@@ -43,7 +43,7 @@ static int scene_close(void **state)
 	return 0;
 }
 
-/* The @i-th of them; large ones are several pieces. */
+/* Start call @i; large calls have several pieces. */
 static uint64_t call(struct scene *s, uint32_t i)
 {
 	float *values = s->values + (uint64_t)i * COUNT_MAX;
@@ -76,7 +76,7 @@ static void *watch(void *arg)
 		if (err)
 			continue;
 		w->handles[w->n] = h;
-		w->n++; /* a reader of it reads the handle */
+		w->n++; /* publish n after its handle */
 	}
 	return err == SW_ECLOSED ? NULL : "it did not hear of the end";
 }
@@ -97,7 +97,7 @@ static void watcher_await(struct watcher *w, uint32_t n)
 	assert_int_equal(w->n, n);
 }
 
-/* It hears at once that the client has left. */
+/* Leave; the watcher must return at once. */
 static void watcher_close(struct watcher *w)
 {
 	time_t start = time(NULL);
@@ -110,7 +110,7 @@ static void watcher_close(struct watcher *w)
 	free(w);
 }
 
-/* Some while others are under way. */
+/* Some calls end while others are open. */
 static void wait_ended__gives_each_once(void **state)
 {
 	struct scene *s = *state;
@@ -128,7 +128,8 @@ static void wait_ended__gives_each_once(void **state)
 	watcher_close(w);
 }
 
-/* Report calls that ended before anybody asked, and while nobody listens. */
+/* Calls that ended before anyone waited are also reported, in the order of
+ * their ends. */
 static void wait_ended__in_the_order_of_ends(void **state)
 {
 	struct scene *s = *state;
@@ -146,7 +147,7 @@ static void wait_ended__in_the_order_of_ends(void **state)
 	assert_int_equal(got, 0);
 }
 
-/* The attachment ends with some open. */
+/* When the attachment ends, the open calls are reported in order. */
 static void wait_ended__agent_hangs_up(void **state)
 {
 	struct scene *s = *state;
@@ -195,8 +196,8 @@ static bool is_asking(struct sw_client *c)
 	return is;
 }
 
-/* The process leaves while another thread calls one, whose stages the agent
- * has not made: nobody knows of it. */
+/* Another thread is making its first call, whose stages the agent has not made
+ * yet. The call has not begun, so leaving reports no end for it. */
 static void wait_ended__not_of_what_has_not_begun(void **state)
 {
 	struct scene *s = *state;
@@ -247,7 +248,8 @@ static void await_waits(struct sw_client *c)
 	assert_true(is_there);
 }
 
-/* One of two leads; the other one hears of the end when the watcher does. */
+/* Of two waiting threads one leads; the other learns of its end together with
+ * the watcher. */
 static void wait_ended__leaves_what_others_wait_for(void **state)
 {
 	struct scene *s = *state;
@@ -288,14 +290,14 @@ static void *ask(void *arg)
 
 static atomic_bool is_asked;
 
-/* An agent that does not answer. */
+/* Play an agent that does not answer. */
 static void note_tune(void *ctx, uint32_t id, const struct sw_edge_tune *tune)
 {
 	atomic_store(&is_asked, true);
 }
 
-/* A thread waits for the agent's answer: meanwhile collectives are copied, and
- * the watcher hears of their ends. */
+/* While a thread waits for the agent's answer, collectives are still copied and
+ * the watcher still sees their ends. */
 static void wait_ended__while_another_asks(void **state)
 {
 	struct scene *s = *state;
@@ -304,7 +306,7 @@ static void wait_ended__while_another_asks(void **state)
 	uint64_t h[4];
 
 	for (uint32_t i = 0; i < 2; i++)
-		h[i] = call(s, i); /* stages are made */
+		h[i] = call(s, i); /* the first call makes the stages */
 	watcher_await(w, 2);
 	rig_hold(s->r);
 	s->r->host->p.events.on_tune = note_tune;
@@ -334,7 +336,8 @@ static bool does_poll(struct sw_client *c)
 	return atomic_load(&c->control->client_polls);
 }
 
-/* A thread that polls has its end for itself, as one that sleeps has. */
+/* A polling thread gets its own end, as a sleeping thread does; the watcher
+ * does not get it. */
 static void polling__is_not_for_watchers(void **state)
 {
 	struct scene *s = *state;
@@ -357,7 +360,8 @@ static void polling__is_not_for_watchers(void **state)
 	watcher_close(w);
 }
 
-/* The agent rings no bell for a client of which one still polls. */
+/* While one thread of a client still polls, the agent rings no bell for the
+ * client. */
 static void polling__of_two_the_last_ends_it(void **state)
 {
 	struct scene *s = *state;
@@ -381,7 +385,7 @@ static void polling__of_two_the_last_ends_it(void **state)
 	assert_int_equal(sw_wait_for(s->c, h, RIG_WAIT_MS), 0);
 }
 
-/* Time that a caller chooses, not the library's. */
+/* A caller's timeout overrides the library's. */
 static void wait_for__is_as_long_as_it_says(void **state)
 {
 	struct scene *s = *state;
@@ -404,7 +408,7 @@ static void wait_for__is_as_long_as_it_says(void **state)
 	assert_int_equal(sw_wait_for(s->c, h, 20), SW_EINVAL);
 }
 
-enum { MANY = 2048 }; /* their descriptions are more than a socket takes */
+enum { MANY = 2048 }; /* too many descriptions for the socket's buffer */
 
 static void *declare_many(void *arg)
 {
@@ -421,7 +425,7 @@ static void *declare_many(void *arg)
 	return NULL;
 }
 
-/* The agent reads nothing for a while: threads that ask for nothing go on. */
+/* While the agent reads nothing, threads that send no message continue. */
 static void socket__is_full(void **state)
 {
 	struct scene *s = *state;
@@ -449,7 +453,7 @@ static void socket__is_full(void **state)
 
 /* --- failed groups --- */
 
-/* It waits once for each. */
+/* Counts the waits for failed groups and the failures that they saw. */
 struct failure_watch {
 	struct sw_client *c;
 	pthread_t thread;
@@ -531,7 +535,8 @@ static void wait_failed__counts_what_it_did_not_see(void **state)
 	assert_int_equal(n, 2);
 	pid = rig_fork(s->r);
 	if (!pid) {
-		sw_leave(s->c); /* a child's */
+		/* the child leaves a client that belongs to its parent */
+		sw_leave(s->c);
 		_exit(sw_wait_group_failed_for(s->c, RIG_WAIT_MS, &n) !=
 			SW_ECLOSED);
 	}

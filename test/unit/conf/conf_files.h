@@ -1,4 +1,4 @@
-/* conf_files.h - configuration files for tests, and what loading them said.
+/* conf_files.h - load configuration files in tests and keep the messages.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CONF_CONF_FILES_H
 #define SW_TEST_UNIT_CONF_CONF_FILES_H
@@ -15,7 +15,7 @@
 #include "conf/conf.h"
 #include "engine/base/error.h"
 
-/* The parts of a good agent's file; a test changes one. */
+/* The parts of a valid agent's file; a test changes one of them. */
 #define NODE "[node]\nrole = agent\n"
 #define XDP  "[port a]\ntype = af_xdp\ndevice = eth0\nip = 10.0.0.2/24\n"
 #define NIC(address) \
@@ -74,7 +74,7 @@ static inline int load(
 	return load_bytes(text, strlen(text), conf, said);
 }
 
-/* @text is refused with exactly one error, which contains @why. */
+/* Check that @text is refused with exactly one error that contains @why. */
 static inline void refused(const char *text, const char *why)
 {
 	struct sw_conf conf;
@@ -85,7 +85,8 @@ static inline void refused(const char *text, const char *why)
 	if (said.n_lines != 1 || !strstr(said.text, why))
 		fail_msg("\"%s\" should only say \"%s\":\n%s", text, why,
 			said.text);
-	assert_int_equal(conf.job.agents, 0x5a5a5a5a); /* not written */
+	/* the result was not written */
+	assert_int_equal(conf.job.agents, 0x5a5a5a5a);
 }
 
 #endif

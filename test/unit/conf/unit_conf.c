@@ -1,4 +1,4 @@
-/* unit_conf.c - loading configuration files, good and wrong.
+/* unit_conf.c - load valid and invalid configuration files.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/conf/conf_files.h"
 
@@ -10,7 +10,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *root; /* of the sources */
+static const char *root; /* the root of the source tree */
 
 static void conf_load__minimal(void **state)
 {
@@ -66,7 +66,8 @@ static void conf_load__everything(void **state)
 	assert_int_equal(conf.job.stall_limit_ns, 120000000000);
 	assert_string_equal(conf.agent.users, "alice,1001");
 	assert_int_equal(conf.n_ports, 2);
-	assert_string_equal(conf.ports[0].label, "b"); /* order of the file */
+	/* ports keep the order of the file */
+	assert_string_equal(conf.ports[0].label, "b");
 	assert_int_equal(conf.ports[0].fault_loss_ppm, 5000);
 	assert_int_equal(conf.ports[0].fault_seed, UINT64_MAX);
 	assert_int_equal(conf.ports[1].memif_id, 7);
@@ -145,7 +146,8 @@ static void conf_load__bad_role(void **state)
 	refused(PORT SERVER, "[node] role: is missing");
 }
 
-/* An agent that is a server, too: its own entry in the list, and its place. */
+/* With role = both the agent is also a server, and finds its own entry in the
+ * list. */
 static void conf_load__both(void **state)
 {
 	static const char *const both =
@@ -238,7 +240,7 @@ static void conf_load__bad_server(void **state)
 	refused(NODE PORT "[server s]\nport = a\n", "ip: is missing");
 	refused(GOOD "[server t]\nip = 10.0.0.1\nport = a\n",
 		"[server s] has the same address and UDP port");
-	/* each of two lcores has a port */
+	/* each of the two server lcores uses a UDP port */
 	refused(GOOD "[server t]\nip = 10.0.0.1\nudp_port = 5701\nport = a\n"
 		     "[job]\nserver_lcores = 2\n",
 		"[server s] has the same address and UDP port 5701: each needs "
@@ -314,13 +316,13 @@ static void conf_load__all_errors(void **state)
 	struct sw_conf conf;
 	struct said said;
 
-	/* The lines of a refused section say nothing, and belong to no other.
-	 */
+	/* The lines of a refused section are ignored; they belong to no other
+	 * section. */
 	assert_int_equal(
 		load(GOOD "[job\n= x\nserver_lcores = 2\n", &conf, &said),
 		SW_ECONF);
 	assert_int_equal(said.n_lines, 1);
-	/* A line that is no syntax does not hide the values. */
+	/* A malformed line does not hide errors in values. */
 	assert_int_equal(load(GOOD "[job]\nnonsense\nagents = 0\n"
 				   "crc = 1\nrnak = 3\n[log]\nlevel = x\n",
 				 &conf, &said),
@@ -349,7 +351,8 @@ static void conf_load__long_line(void **state)
 	snprintf(text, sizeof(text), GOOD "[agent]\nusers = %0*d\n", 993, 1);
 	refused(text, "11: the line is longer than 1000 bytes");
 	snprintf(text, sizeof(text), GOOD "[agent]\nusers = %0*d\n", 992, 1);
-	refused(text, "11: [agent] users:"); /* only the value is wrong */
+	/* the line is not too long: only the value is wrong */
+	refused(text, "11: [agent] users:");
 	snprintf(text, sizeof(text), GOOD ";%0*d\n", 5000, 1);
 	refused(text, "longer than 1000 bytes");
 	snprintf(text, sizeof(text), GOOD "[agent]\nsocket = /%0*d\n", 107, 1);
@@ -424,7 +427,8 @@ static void conf_load__empty_file(void **state)
 	assert_non_null(strstr(said.text, "[node] role: is missing"));
 }
 
-/* None where somebody else could be there first. */
+/* Check that all sockets are in private folders, where no other user can create
+ * them first. */
 static void need_safe_sockets(const struct sw_conf *conf, const char *path)
 {
 	if (strchr(conf->agent.socket, '/') || *conf->stats.socket)

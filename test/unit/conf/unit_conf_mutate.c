@@ -14,7 +14,7 @@
 
 enum { N_MUTANTS = 4000, ROOM = 16384 };
 
-static const char *root; /* of the sources */
+static const char *root; /* the root of the source tree */
 
 static uint32_t next(uint64_t *seed)
 {
@@ -47,7 +47,7 @@ static size_t put(char *text, size_t n, size_t at, const char *what, size_t m)
 	return n + m;
 }
 
-/* One random change: what people do, and what a broken disk does. */
+/* Make one random change, as a person or a broken disk would. */
 static size_t mutate(char *text, size_t n, uint64_t *seed)
 {
 	static const char *const words[] = {"[port a]\n", "[", "]", "=", ":",
@@ -58,20 +58,20 @@ static size_t mutate(char *text, size_t n, uint64_t *seed)
 	size_t at = next(seed) % n, m;
 
 	switch (next(seed) % 6) {
-	case 0: /* another byte */
+	case 0: /* change a byte */
 		text[at] = (char)next(seed);
 		return n;
-	case 1: /* one bit */
+	case 1: /* flip a bit */
 		text[at] = (char)(text[at] ^ 1 << next(seed) % 7);
 		return n;
-	case 2: /* some bytes less */
+	case 2: /* remove some bytes */
 		m = 1 + next(seed) % 20;
 		m = m < n - at ? m : n - at;
 		memmove(text + at, text + at + m, n - at - m);
 		return n - m ? n - m : 1;
-	case 3: /* cut off */
+	case 3: /* truncate */
 		return next(seed) % 4 ? n : at + 1;
-	case 4: /* a piece twice */
+	case 4: /* repeat a piece */
 		m = 1 + next(seed) % sizeof(copy);
 		m = m < n - at ? m : n - at;
 		memcpy(copy, text + at, m);
@@ -91,7 +91,8 @@ static void line_count(void *ctx, enum sw_log_level level, const char *text)
 	++*n_lines;
 }
 
-/* A new file each time: cutting an old one to nothing waits for the disk. */
+/* Make a new file each time, because truncating an old one waits for the
+ * disk. */
 static FILE *file_create(const char *path)
 {
 	FILE *f;
@@ -102,7 +103,7 @@ static FILE *file_create(const char *path)
 	return f;
 }
 
-/* An accepted file survives being printed and read again. */
+/* An accepted file can be printed and loaded again, with the same result. */
 static void printed_check(const struct sw_conf *conf, const char *path)
 {
 	struct sw_conf again;
@@ -114,7 +115,7 @@ static void printed_check(const struct sw_conf *conf, const char *path)
 	assert_memory_equal(conf, &again, sizeof(again));
 }
 
-/* Returns whether the mutant was accepted. */
+/* Load the mutant and return whether it was accepted. */
 static bool mutant_load(const char *text, size_t n, const char *path)
 {
 	uint32_t n_lines = 0;
@@ -126,7 +127,7 @@ static bool mutant_load(const char *text, size_t n, const char *path)
 	assert_int_equal(fwrite(text, 1, n, f), n);
 	fclose(f);
 	err = sw_conf_load(path, &conf, &log);
-	/* An error without a line is as bad as a line without an error. */
+	/* Every error logs a line, and only an error does. */
 	assert_true(err == 0 || err == SW_ECONF);
 	assert_int_equal(err == 0, n_lines == 0);
 	if (!err)
@@ -155,7 +156,7 @@ static void conf_load__mutants(void **state)
 	}
 	unlink(path);
 	print_message("# %u of %u mutants are still good\n", n_good, N_MUTANTS);
-	/* Both outcomes are really tried. */
+	/* Mutants have both outcomes. */
 	assert_in_range(n_good, N_MUTANTS / 50, N_MUTANTS / 2);
 }
 

@@ -1,4 +1,4 @@
-/* unit_conf_port.c - what each type of port takes and refuses.
+/* unit_conf_port.c - which options each type of port takes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/bytes.h"
 #include "test/unit/conf/conf_files.h"
@@ -109,7 +109,7 @@ static void conf_load__one_socket_twice(void **state)
 		"[port a] socket: is that of [stats], too");
 	refused(GOOD "[agent]\nsocket = /x\n",
 		"[port a] socket: is that of [agent], too");
-	/* a server has no agent's; memifs share one */
+	/* a server's port has no agent; memif ports share a socket */
 	assert_int_equal(load("[node]\nrole = server\n" PORT
 			      "[port b]\nsocket = /x\nside = connect\nid = 1\n"
 			      "ip = 10.0.0.3/24\n"
@@ -137,7 +137,8 @@ static void conf_load__kernel_port(void **state)
 	assert_int_equal(conf.ports[0].type, SW_PORT_AF_XDP);
 }
 
-/* The kernel has the address: which interface, and how to go on, it knows. */
+/* A udp port needs no device or gateway, because the kernel has the address and
+ * the routes. */
 static void conf_load__udp(void **state)
 {
 	struct sw_conf conf;

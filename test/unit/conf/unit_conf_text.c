@@ -1,4 +1,4 @@
-/* unit_conf_text.c - defaults, and options as text for people.
+/* unit_conf_text.c - default values, and options explained to people.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/conf/conf_files.h"
 
@@ -7,7 +7,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *root; /* of the sources */
+static const char *root; /* the root of the source tree */
 
 static void conf_defaults__all_parse(void **state)
 {
@@ -64,7 +64,7 @@ static void conf_explain__key(void **state)
 	free(text);
 }
 
-/* Every key and section can be explained, so none is without its text. */
+/* Every key and section has an explanation. */
 static void conf_explain__all(void **state)
 {
 	char key[128], *text;
@@ -106,8 +106,8 @@ static void conf_reference__page_is_current(void **state)
 	free(text);
 }
 
-/* The manual page has each option, and no line that troff takes for a macro of
- * another kind. */
+/* The manual page contains every option and no line that troff could take for
+ * another macro. */
 static void conf_man__every_option(void **state)
 {
 	static const char *const macros[] = {".\\\"", ".B ", ".BR ", ".PP",

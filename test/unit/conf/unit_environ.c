@@ -1,4 +1,4 @@
-/* unit_environ.c - options from the environment, beside those of a file.
+/* unit_environ.c - options from the environment together with a file's.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/conf/conf_files.h"
 
@@ -6,7 +6,7 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Set "A=1 B=2", or unset those. */
+/* Set the variables in "A=1 B=2", or unset them. */
 static void environ_set(const char *text, bool is_set)
 {
 	char copy[512], *save, *word;
@@ -211,7 +211,8 @@ static void environ_apply__refused(void **state)
 	(void)state;
 }
 
-/* Every value of the printed file says where it is from, and it still loads. */
+/* Each value in the printed file has its origin beside it, and the file loads
+ * again. */
 static void conf_print__origins(void **state)
 {
 	struct sw_conf_origins *origins = malloc(sizeof(*origins));

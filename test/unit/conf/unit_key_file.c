@@ -1,4 +1,4 @@
-/* unit_key_file.c - key files: good ones, and every bad one.
+/* unit_key_file.c - key files: valid ones and every kind of invalid one.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static int read_it(uint8_t secret[SW_KEY_FILE_SECRET], char *why)
 	return sw_key_file_read(path, geteuid(), secret, why);
 }
 
-/* The file at path is good and has the secret 0, 1, 2, … */
+/* Check that the file is accepted and has the secret 0, 1, 2, … */
 static void taken(void)
 {
 	uint8_t secret[SW_KEY_FILE_SECRET];
@@ -76,8 +76,8 @@ static void taken(void)
 		assert_int_equal(secret[i], i);
 }
 
-/* The file at path is refused with @part in the reason, nothing of the key is
- * in it, and the secret is wiped. */
+/* Check that the file is refused with @part in the reason, that the reason has
+ * no part of the key, and that the secret is wiped. */
 static void refused(int err, const char *part)
 {
 	static const uint8_t zeros[SW_KEY_FILE_SECRET];
@@ -157,7 +157,7 @@ static void key_file_read__refuses_open_rights(void **state)
 	}
 }
 
-/* Root reads what nobody may: only the checks can refuse it. */
+/* Root can read files of any mode, so only the checks can refuse them. */
 static void key_file_read__refuses_other_owners(void **state)
 {
 	put(HEX);
@@ -190,7 +190,7 @@ static void key_file_read__refuses_what_is_no_file(void **state)
 	assert_int_equal(symlink("/nowhere", path), 0);
 	refused(SW_ECONF, "symbolic link");
 	unlink(path);
-	assert_int_equal(mkfifo(path, 0600), 0); /* with nobody at its end */
+	assert_int_equal(mkfifo(path, 0600), 0); /* a FIFO without a writer */
 	refused(SW_ECONF, "pipe");
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -203,7 +203,7 @@ static void key_file_read__refuses_what_is_no_file(void **state)
 	unlink(path);
 }
 
-/* A starter hands over a file without a name. */
+/* A launcher may hand over a file that has no name. */
 static void key_file_read__takes_a_descriptor(void **state)
 {
 	int fd = memfd_create("key", 0), ends[2];
@@ -214,7 +214,7 @@ static void key_file_read__takes_a_descriptor(void **state)
 	refused(SW_ECONF, "mode 0777");
 	assert_int_equal(fchmod(fd, 0600), 0);
 	taken();
-	taken(); /* again: a key may be read again */
+	taken(); /* a second time: a descriptor may be read again */
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 	close(fd);
 	refused(SW_ECONF, "cannot be opened");
@@ -234,7 +234,8 @@ static void key_file_read__takes_a_descriptor(void **state)
 
 static atomic_bool stop;
 
-/* Rename good and bad files over the path, and write into the file itself. */
+/* Replace the file by good and bad ones, and also write into the file
+ * itself. */
 static void *replace(void *ctx)
 {
 	char text[] = HEX "\n" HEX "\n";
@@ -260,7 +261,7 @@ static void *replace(void *ctx)
 	return NULL;
 }
 
-/* Each read gives the whole key or a reason, never another key. */
+/* Each read returns the whole key or a reason, never a mixed key. */
 static void key_file_read__is_replaced_meanwhile(void **state)
 {
 	uint8_t secret[SW_KEY_FILE_SECRET];

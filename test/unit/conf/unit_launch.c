@@ -1,4 +1,4 @@
-/* unit_launch.c - which launcher started a process, and as which one.
+/* unit_launch.c - which launcher started a process, and as which rank.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,12 +14,13 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* getenv has no context: the environment of the case that runs, "A=1 B=2". */
+/* The environment of the current case, "A=1 B=2": getenv takes no context. */
 static const char *environment;
 
 static char *get(const char *name)
 {
-	static char values[2][256]; /* as many as are looked at together */
+	/* the code uses at most two values at a time */
+	static char values[2][256];
 	static int turn;
 	char *value = values[turn ^= 1];
 	const char *s = environment;
@@ -59,9 +60,9 @@ static void launch_read__each(void **state)
 {
 	static const struct {
 		const char *env;
-		/* -1: not given */
+		/* -1: unknown */
 		int rank, size, local_rank, local_size, node_rank, nodes;
-		const char *variable; /* source of the rank */
+		const char *variable; /* the variable that gave the rank */
 	} rows[] = {
 		{"", -1, -1, -1, -1, -1, -1, NULL},
 		{TORCH, 5, 8, 1, 4, -1, -1, "RANK"},
@@ -74,16 +75,16 @@ static void launch_read__each(void **state)
 			-1, -1, -1, "SUMWIRE_RANK"},
 		{"DMLC_ROLE=worker DMLC_WORKER_ID=1 DMLC_NUM_WORKER=2", -1, -1,
 			-1, -1, 1, 2, NULL},
-		/* without its mark a variable is somebody else's */
+		/* a variable without its launcher's mark does not count */
 		{"RANK=5", -1, -1, -1, -1, -1, -1, NULL},
 		{"SLURM_PROCID=0 SLURM_NTASKS=8", -1, -1, -1, -1, -1, -1, NULL},
 		{"DMLC_NUM_WORKER=2", -1, -1, -1, -1, -1, -1, NULL},
 		{"RANK= WORLD_SIZE=", -1, -1, -1, -1, -1, -1, NULL},
-		/* two that agree */
+		/* two launchers that agree */
 		{OMPI TORCH, 5, 8, 1, 4, -1, -1, "RANK"},
 		{OMPI STEP, 5, 8, 1, 4, 1, 2, "OMPI_COMM_WORLD_RANK"},
 		{STEP "PMI_RANK=5 PMI_SIZE=8", 5, 8, 1, 4, 1, 2, "PMI_RANK"},
-		/* one inside the other */
+		/* one launcher inside the other */
 		{TORCH GROUP "SLURM_STEP_ID=0 SLURM_PROCID=1 "
 			     "SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0",
 			5, 8, 1, 4, 1, 2, "RANK"},
@@ -91,7 +92,7 @@ static void launch_read__each(void **state)
 			5, 8, 1, 4, -1, -1, "OMPI_COMM_WORLD_RANK"},
 		{OMPI "SLURM_PROCID=0 SLURM_NTASKS=8", 5, 8, 1, 4, -1, -1,
 			"OMPI_COMM_WORLD_RANK"},
-		/* the user knows better */
+		/* the user's choice wins */
 		{OMPI "RANK=0 WORLD_SIZE=8 SUMWIRE_LAUNCHER=openmpi", 5, 8, 1,
 			4, -1, -1, "OMPI_COMM_WORLD_RANK"},
 		{OMPI "SUMWIRE_LAUNCHER=none", -1, -1, -1, -1, -1, -1, NULL},
@@ -147,7 +148,7 @@ static void launch_read__refused(void **state)
 		{OMPI "WORLD_SIZE=4", "WORLD_SIZE=4 (torchrun) contradicts "
 				      "OMPI_COMM_WORLD_SIZE=8"},
 		{OMPI STEP "RANK=5 WORLD_SIZE=9", "WORLD_SIZE=9"},
-		/* a torchrun that is not the task it should be */
+		/* a torchrun that does not match its Slurm task */
 		{TORCH GROUP "SLURM_STEP_ID=0 SLURM_PROCID=0 "
 			     "SLURM_STEP_NUM_TASKS=2",
 			"RANK=5 (torchrun) contradicts SLURM_PROCID=0 "

@@ -52,7 +52,7 @@ static void value_parse__bad(void **state)
 	static const struct {
 		const char *text;
 		enum sw_unit unit;
-		const char *why; /* part of it */
+		const char *why; /* part of the reason */
 	} rows[] = {
 		{"", SW_UNIT_NONE, "empty"},
 		{"x", SW_UNIT_NONE, "not a number"},

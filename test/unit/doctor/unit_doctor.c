@@ -1,4 +1,4 @@
-/* unit_doctor.c - each check of doctor turns red where it should.
+/* unit_doctor.c - each check of doctor fails where it should.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -18,7 +18,7 @@ struct file {
 	const char *path, *text;
 };
 
-/* A machine without a fault, for a server with two polling cores. */
+/* A machine without faults, for a server with two polling cores. */
 static const struct file good[] = {
 	{"/proc/self/limits",
 		"Max file size             unlimited            unlimited\n"
@@ -139,7 +139,7 @@ static void look(struct machine *m)
 	run_table(m, sw_doctor_links, LIMIT_MS);
 }
 
-/* Exactly one line is red: that of @check, with @found and a way to mend it. */
+/* Check that only @check failed, with @found and a proposed remedy. */
 static void assert_red(
 	const struct machine *m, const char *check, const char *found)
 {
@@ -168,14 +168,15 @@ static void check__a_good_machine(void **state)
 			fail_msg("%s: %s", m->report.lines[i].check,
 				m->report.lines[i].found);
 	assert_true(m->report.n >= 18);
-	m->eyes.conf = NULL; /* nothing asks for more than a user has */
+	/* without a configuration no check needs more than a user's rights */
+	m->eyes.conf = NULL;
 	put(m->scratch.path, "/proc/self/limits",
 		"Max locked memory         8388608  8388608\n");
 	look(m);
 	assert_int_equal(m->report.n_wrong, 0);
 }
 
-/* One file at a time says something else. */
+/* Each row changes one file and names the check that must fail. */
 static void check__red_by_a_file(void **state)
 {
 	static const struct {
@@ -280,8 +281,8 @@ static void dead_check(
 	kill(getpid(), SIGKILL);
 }
 
-/* A pipe without a writer answers nobody.  The check behind it runs, and waits
- * for the same. */
+/* A FIFO without a writer never answers. The check after it also runs and waits
+ * for the same FIFO. */
 static void check__no_answer(void **state)
 {
 	struct machine *m = *state;
@@ -365,7 +366,8 @@ static void check__ports(void **state)
 	assert_red(m, "rights", "port u lacks CAP_NET_BIND_SERVICE");
 }
 
-/* Nothing is known, nothing is red except what a daemon cannot do without. */
+/* On an empty machine everything is unknown, and only the checks of what a
+ * daemon cannot do without fail. */
 static void check__an_empty_machine(void **state)
 {
 	struct machine *m = *state;

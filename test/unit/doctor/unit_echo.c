@@ -1,4 +1,4 @@
-/* unit_echo.c - the echo between doctors: what it answers, and how often.
+/* unit_echo.c - the echo between doctors: its answers and its rate limit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -44,7 +44,8 @@ static void judge__answers_no_more_than_it_got(void **state)
 	assert_int_equal(sw_echo_judge(l, &from, 1, p, 1000), 1000);
 	memcpy(&e, p, sizeof(e));
 	assert_true(e.kind == SW_ECHO_ANSWER && e.token == 5 && e.number == 6);
-	assert_int_equal(sw_echo_judge(l, &from, 1, p, 1000), 0); /* no loop */
+	/* an answer is not answered: no loop */
+	assert_int_equal(sw_echo_judge(l, &from, 1, p, 1000), 0);
 	request(p, 1000, SW_ECHO_SHORT);
 	assert_int_equal(sw_echo_judge(l, &from, 1, p, 1000), sizeof(e));
 	request(p, 1000, SW_ECHO_ASK);
@@ -82,7 +83,7 @@ static void judge__limits_each_source(void **state)
 	assert_int_equal(flood(l, 2, SECOND_NS), SW_ECHO_PER_SECOND / 10);
 	assert_int_equal(flood(l, 1, SECOND_NS + SECOND_NS / 100),
 		SW_ECHO_PER_SECOND / 100);
-	/* many sources: no answer to a new one while all are busy */
+	/* while all sources are busy, a new one gets no answer */
 	for (uint32_t i = 3; i < SW_ECHO_SOURCES + 1; i++)
 		assert_true(flood(l, i, SECOND_NS + SECOND_NS / 50));
 	assert_int_equal(flood(l, 1000, SECOND_NS + SECOND_NS / 50), 0);

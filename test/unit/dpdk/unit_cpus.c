@@ -1,4 +1,4 @@
-/* unit_cpus.c - from a list of CPUs to those of the lcores.
+/* unit_cpus.c - turn a list of CPUs into one of lcores.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -8,7 +8,7 @@
 
 #include "pmd/dpdk/cpus.h"
 
-/* Lcore 0 polls on the first that was given, not on the lowest. */
+/* Lcore 0 polls on the first CPU of the list, not on the lowest one. */
 static void cpus_at__keeps_the_order(void **state)
 {
 	assert_int_equal(sw_cpus_at("5,2", 0), 5);
@@ -26,7 +26,7 @@ static void cpus_at__none(void **state)
 	assert_int_equal(sw_cpus_at("1024", 0), -1);
 }
 
-/* The CPUs that we may use, the highest first. */
+/* The CPUs that this process may use, in descending order. */
 static void cpus_to_lcores__keeps_the_order(void **state)
 {
 	char cpus[64] = "", want[128] = "", out[4096];

@@ -1,4 +1,4 @@
-/* unit_packet.c - which packet sockets of a process are a driver's.
+/* unit_packet.c - find the packet sockets of a driver in this process.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -22,12 +22,12 @@ static int open_socket(uint32_t if_index)
 	int fd = socket(AF_PACKET, SOCK_RAW, 0);
 
 	if (fd < 0)
-		skip(); /* needs CAP_NET_RAW */
+		skip(); /* the test needs CAP_NET_RAW */
 	assert_int_equal(bind(fd, (void *)&at, sizeof(at)), 0);
 	return fd;
 }
 
-/* The descriptor of a driver's socket may have any number. */
+/* A driver's socket is found even if its descriptor is large. */
 static void sockets__behind_many_descriptors(void **state)
 {
 	uint32_t lo = if_nametoindex("lo");
@@ -49,7 +49,8 @@ static void sockets__behind_many_descriptors(void **state)
 	close(far);
 }
 
-/* In the order in which they were made, and those without a filter alone. */
+/* Sockets are found in the order of their creation, but only while they have no
+ * filter. */
 static void sockets__in_order(void **state)
 {
 	const struct sw_packet_filter filter = {

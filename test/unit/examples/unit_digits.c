@@ -16,7 +16,7 @@
 
 enum { ROOM = 4096 };
 
-/* A line of 64 pixels @pixel and the digit @label. */
+/* Write a line of 64 pixels with the value @pixel and the digit @label. */
 static void line(char *to, const char *pixel, const char *label)
 {
 	*to = 0;
@@ -122,7 +122,7 @@ static void parse__empty(void **state)
 			  "the end of the line");
 }
 
-/* Every single changed byte gives an error or a file within the ranges. */
+/* A file with any one byte changed is refused, or its values are in range. */
 static void parse__any_byte_changed(void **state)
 {
 	struct sw_digits_error e;
@@ -156,7 +156,7 @@ static void load__built_in(void **state)
 	assert_int_equal(d.n, 1797);
 	for (uint32_t i = 0; i < d.n; i++)
 		counts[d.labels[i]]++;
-	/* as the data's own description says */
+	/* counts that the data's description gives */
 	assert_int_equal(counts[0], 178);
 	assert_int_equal(counts[3], 183);
 	assert_int_equal(counts[8], 174);

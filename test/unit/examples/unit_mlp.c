@@ -23,7 +23,7 @@ static float uniform(uint64_t *seed)
 	return (float)(sw_random_next(seed) >> 40) / (1 << 23) - 1;
 }
 
-/* The product in the order that it promises, written plainly. */
+/* Multiply in the order of additions that the real product promises. */
 static void plain(const struct sw_matmul *m, float *c)
 {
 	for (size_t i = 0; i < m->n_rows; i++) {
@@ -77,7 +77,7 @@ static void matmul__equals_plain_loops_bit_by_bit(void **state)
 					matmul_case(rows, cols, inner, t);
 }
 
-/* The loss in double, from the parameters alone: nothing of mlp.c. */
+/* Compute the loss in double from the parameters alone, without mlp.c. */
 static double plain_loss(const struct sw_mlp *m, const float *x,
 	const uint8_t *labels, double values[][32 * 32])
 {
@@ -130,7 +130,7 @@ static double one_pass(
 	return loss;
 }
 
-/* Against central differences of the loss in double, every parameter. */
+/* Compare each parameter's gradient with central differences of the loss. */
 static void backward__equals_finite_differences(void **state)
 {
 	static double values[2 * LAYERS][32 * 32];
@@ -203,7 +203,7 @@ static void loss__counts_right_answers(void **state)
 	sw_mlp_fini(&m);
 }
 
-/* Outputs so large that a naive exp overflows. */
+/* A naive exp would overflow on outputs this large. */
 static void loss__large_outputs_stay_finite(void **state)
 {
 	uint8_t labels[ROWS];
@@ -274,7 +274,7 @@ static void update__momentum(void **state)
 }
 
 /* The gradient of a batch is the sum of the gradients of its parts, up to
- * rounding: what a training over several workers rests on. */
+ * rounding. Training on several workers relies on this. */
 static void backward__parts_add_up(void **state)
 {
 	static float parts[32 * 32];

@@ -1,4 +1,4 @@
-/* hex.h - bytes as a test writes them.
+/* hex.h - bytes as hexadecimal text.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_KEYS_HEX_H
 #define SW_TEST_UNIT_KEYS_HEX_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Read hexadecimal digits; returns how many bytes they are. */
+/* Read hexadecimal digits; return the number of bytes. */
 static inline size_t from_hex(uint8_t *out, const char *hex)
 {
 	size_t n = 0;

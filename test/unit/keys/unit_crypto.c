@@ -34,7 +34,7 @@ static void cmac__has_the_vectors_of_rfc_4493(void **state)
 	}
 }
 
-/* NIST SP 800-38A, F.5.1 and F.5.2; in place, and any part of it. */
+/* NIST SP 800-38A, F.5.1 and F.5.2; also in place and for any part. */
 static void ctr__has_the_vectors_of_nist_sp_800_38a(void **state)
 {
 	static const char cipher[] = "874d6191b620e3261bef6864990db6ce9806f66b7"
@@ -59,7 +59,8 @@ static void ctr__has_the_vectors_of_nist_sp_800_38a(void **state)
 	sw_ctr_close(&ctr);
 }
 
-/* Its chain goes on from MAC to MAC, which must not show. */
+/* The PRF continues its chain from one MAC to the next, which must not change
+ * the MACs. */
 static void prf__is_the_cmac_again_and_again(void **state)
 {
 	uint8_t key[16], m[SW_PRF_BYTES], mac[16], all[11][SW_PRF_BYTES];
@@ -85,10 +86,11 @@ static void prf__is_the_cmac_again_and_again(void **state)
 		assert_int_not_equal(tags[10], first);
 	}
 	sw_prf_close(&prf);
-	sw_prf_close(&prf); /* closed already */
+	sw_prf_close(&prf); /* closing twice is allowed */
 }
 
-/* RFC 5869, A.1: its info is a text here, and 32 of its 42 bytes count. */
+/* RFC 5869, A.1: the info is passed as text, and 32 of the 42 bytes are
+ * compared. */
 static void hkdf__has_the_vector_of_rfc_5869(void **state)
 {
 	uint8_t prk[32], out[32];
@@ -123,7 +125,8 @@ static void gcm__opens_what_it_sealed_and_nothing_else(void **state)
 	}
 }
 
-/* A public key of small order would give a secret that anybody knows. */
+/* With a public key of small order the shared secret would be known to
+ * everybody. */
 static void x25519__refuses_a_shared_secret_of_zero(void **state)
 {
 	uint8_t ours[32] = {3}, theirs[32] = {5}, public[32], other[32];

@@ -1,4 +1,4 @@
-/* unit_handshake.c - the handshake is Noise's, and fails where it must.
+/* unit_handshake.c - the handshake follows Noise and refuses forgeries.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void begin(struct sw_noise *s, bool is_worker)
 	assert_true(sw_noise_init(s, prologue, strlen(prologue), secret, e));
 }
 
-/* Its bytes are those of the Python package noiseprotocol 0.3.1. */
+/* The messages equal those of the Python package noiseprotocol 0.3.1. */
 static void handshake__has_the_bytes_of_another_implementation(void **state)
 {
 	uint8_t one[65], two[62], text[32], keys[4][32];
@@ -77,7 +77,7 @@ static void handshake__needs_the_secret_and_the_prologue(void **state)
 	assert_false(sw_noise_asked(&server, one, 47, text));
 }
 
-/* Each bit of both messages counts. */
+/* A flip of any bit in either message is detected. */
 static void handshake__refuses_each_flipped_bit(void **state)
 {
 	uint8_t one[65], two[62], text[32];
@@ -102,7 +102,7 @@ static void handshake__refuses_each_flipped_bit(void **state)
 	}
 }
 
-/* An ephemeral key of small order is refused by the end that gets it. */
+/* The receiver of an ephemeral key of small order refuses it. */
 static void handshake__refuses_a_key_of_small_order(void **state)
 {
 	uint8_t one[49] = {0}, two[48];

@@ -1,4 +1,4 @@
-/* unit_keyring.c - secrets are found by their ids, and valid by job and time.
+/* unit_keyring.c - find secrets by id, and check their job and time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,8 @@
 #include "engine/keys/keyring.h"
 #include "test/unit/keys/hex.h"
 
-/* hmac.new(bytes(range(32)), b"sumwire key id\x01", "sha256") in Python */
+/* Computed by hmac.new(bytes(range(32)), b"sumwire key id\x01", "sha256") in
+ * Python. */
 static void secret__has_the_id_of_its_bytes(void **state)
 {
 	uint8_t bytes[32];

@@ -1,4 +1,4 @@
-/* unit_seal.c - tags are those of PROTOCOL.md, and bind all that they must.
+/* unit_seal.c - tags follow PROTOCOL.md and cover all that they must.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static struct sw_seal *open_end(bool is_server)
 	return sw_seal_new(keys[0], keys[1], is_server, false);
 }
 
-/* A frame of the worker's: header, tag, payload. */
+/* Seal a frame as the worker: header, tag, payload. */
 static void seal(struct sw_seal *worker, uint8_t frame[BYTES])
 {
 	uint8_t hash[16];
@@ -48,8 +48,8 @@ static bool is_good(struct sw_seal *s, const uint8_t *frame, size_t n)
 	return has_tag(s, frame, &s->rx_hash, n);
 }
 
-/* Keys, h and tag were computed in Python: HMAC, a bitwise POLYVAL that has the
- * vector of RFC 8452, and CMAC of the package cryptography. */
+/* Keys, h and tag were computed in Python by HMAC, a bitwise POLYVAL that
+ * passes the vector of RFC 8452, and CMAC of the package cryptography. */
 static void tag__is_that_of_the_protocol(void **state)
 {
 	struct sw_seal *worker = open_end(false);
@@ -83,7 +83,8 @@ static void tag__binds_each_bit_of_header_and_payload(void **state)
 	sw_seal_free(server);
 }
 
-/* Anybody can send it: before a worker is told the key, and to a server. */
+/* A worker refuses results until it knows their key, and a server always does:
+ * anybody could forge them. */
 static void result__is_refused_without_its_key(void **state)
 {
 	struct sw_seal *ends[] = {open_end(false), open_end(true)};
@@ -97,7 +98,8 @@ static void result__is_refused_without_its_key(void **state)
 	}
 }
 
-/* A frame that is sent back to its sender, and one of another session. */
+/* A frame is refused if it returns to its sender or arrives in another
+ * session. */
 static void tag__binds_direction_and_session(void **state)
 {
 	struct sw_seal *worker = open_end(false), *server = open_end(true);
@@ -110,7 +112,7 @@ static void tag__binds_direction_and_session(void **state)
 	other = sw_seal_new(keys[0], keys[1], true, false);
 	assert_false(is_good(other, frame, 100));
 	sw_seal_free(other);
-	/* Were both keys one, the byte of the direction still tells. */
+	/* Even if both directions had one key, the direction byte differs. */
 	other = sw_seal_new(keys[0], keys[0], false, false);
 	seal(other, frame);
 	assert_false(is_good(other, frame, 100));
@@ -119,7 +121,7 @@ static void tag__binds_direction_and_session(void **state)
 	sw_seal_free(server);
 }
 
-/* An empty payload and one of zeros have other tags. */
+/* An empty payload has another tag than zeros, and lengths matter. */
 static void tag__binds_the_length(void **state)
 {
 	struct sw_seal *worker = open_end(false);
@@ -142,7 +144,7 @@ static void taken__takes_each_number_once(void **state)
 	assert_true(sw_taken_add(&t, 3));
 	assert_false(sw_taken_add(&t, 3));
 	assert_true(sw_taken_add(&t, 260));
-	assert_false(sw_taken_add(&t, 5)); /* 255 behind, and taken */
+	assert_false(sw_taken_add(&t, 5)); /* 255 behind, and a duplicate */
 	assert_false(sw_taken_add(&t, 4)); /* 256 behind */
 	assert_true(sw_taken_add(&t, 6));
 	assert_true(sw_taken_add(&t, 1ULL << 47));
@@ -152,7 +154,8 @@ static void taken__takes_each_number_once(void **state)
 	assert_false(sw_taken_add(&t, 1ULL << 47));
 }
 
-/* Against a set of all numbers, in an order that reorders by up to 300. */
+/* Compare with a set of all numbers, while numbers are reordered by up to
+ * 300. */
 static void taken__agrees_with_a_set(void **state)
 {
 	enum { N = 20000 };

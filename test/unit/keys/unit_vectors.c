@@ -1,4 +1,4 @@
-/* unit_vectors.c - test/vectors/keys.txt, which another implementation wrote.
+/* unit_vectors.c - test/vectors/keys.txt, written by another implementation.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -52,7 +52,8 @@ static int rows_read(void **state)
 	return 0;
 }
 
-/* The only row of this name, which has @n bytes; 0: any number. */
+/* Return the only row of this name, and check that it has @n bytes; 0: any
+ * number. */
 static const struct row *row_of(const char *name, size_t n)
 {
 	const struct row *found = NULL;
@@ -126,7 +127,7 @@ static void vectors__handshake(void **state)
 
 static const char *const ways[] = {"to_server", "to_worker"};
 
-/* A name of a way's row. */
+/* Return the name of a row of direction @way. */
 static const char *name_of(int way, const char *what)
 {
 	static char names[4][32];
@@ -177,7 +178,8 @@ static void vectors__keys_of_eras(void **state)
 	sw_era_keys_close(&keys);
 }
 
-/* A frame says 4 bits: one era ahead at most, and 14 behind. */
+/* A frame carries the era's low 4 bits, which cover one era ahead and 14
+ * behind. */
 static void era__is_found_from_its_lowest_bits(void **state)
 {
 	for (uint32_t newest = 0; newest < 100; newest++)
@@ -186,7 +188,8 @@ static void era__is_found_from_its_lowest_bits(void **state)
 			assert_int_equal(sw_era_near(newest, era & 15), era);
 }
 
-/* Encrypt the @n bytes as a frame and as a result: rows @i and @i + 1. */
+/* Encrypt the @n bytes as a frame and as a result; compare with rows @i and @i
+ * + 1. */
 static void cipher_check(
 	uint32_t i, int way, const uint8_t *payload, uint32_t n)
 {

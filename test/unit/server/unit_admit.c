@@ -1,4 +1,4 @@
-/* unit_admit.c - how workers and tensors get in at a server.
+/* unit_admit.c - how a server admits workers and their JOINs.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -41,7 +41,8 @@ static void hello__stores_nothing(void **state)
 	server_rig_close(r);
 }
 
-/* A flood is answered as far as room allows, other workers later. */
+/* The server answers a flood of HELLOs as far as it has room for replies, and
+ * later also answers other workers. */
 static void hello__flood(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -57,7 +58,7 @@ static void hello__flood(void **state)
 	server_rig_close(r);
 }
 
-/* Nor does who sends frames of sessions that are not there keep others out. */
+/* Frames of unknown sessions from one worker do not keep another worker out. */
 static void hello__beside_unknown_sessions(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -95,8 +96,8 @@ static void join__in_order(void **state)
 	server_rig_close(r);
 }
 
-/* Its ACCEPT was lost, or somebody replays it: the offer is the same, and ends
- * when it is taken. */
+/* If an ACCEPT was lost, or an attacker replays the JOIN, the server repeats
+ * the same offer. It stops when the worker has taken the offer. */
 static void join__replayed(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -128,10 +129,11 @@ static void join__without_the_cookie(void **state)
 	j.cookie ^= 1;
 	assert_string_equal(join(r, 0, &j), "");
 	j.cookie ^= 1;
-	j.nonce++; /* it was given for another question */
+	j.nonce++; /* the cookie belongs to another nonce */
 	assert_string_equal(join(r, 0, &j), "");
 	j.nonce--;
-	assert_string_equal(join(r, 1, &j), ""); /* to another address */
+	/* the cookie belongs to another address */
+	assert_string_equal(join(r, 1, &j), "");
 	assert_true(alloc_calls() == calls);
 	assert_int_equal(r->srv->stats.rx_state, 3);
 	server_rig_close(r);
@@ -148,12 +150,13 @@ static void join__old_cookie(void **state)
 	assert_string_equal(join(r, 0, &j), "");
 	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
-	r->now_ns += r->params.cookie_life; /* the one before is still good */
+	/* the previous secret is still valid */
+	r->now_ns += r->params.cookie_life;
 	assert_contains(join(r, 0, &j), "w0 ACCEPT");
 	server_rig_close(r);
 }
 
-/* Two servers that know each other's answers admit nobody by them. */
+/* A cookie is valid only for the server that made it. */
 static void join__cookie_of_another_server(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -167,7 +170,7 @@ static void join__cookie_of_another_server(void **state)
 }
 
 struct refusal {
-	const char *part; /* part of the returned text */
+	const char *part; /* the returned text must contain this */
 	int err;
 	void (*spoil)(struct sw_join *);
 };
@@ -320,14 +323,15 @@ static void join__impossible(void **state)
 		assert_contains(text, sw_error_name(rows[i].err));
 		assert_contains(text, rows[i].part);
 		assert_int_equal(r->srv->stats.joins_refused, i + 1);
-		/* It goes back by the worker's number and nonce. */
+		/* The ERROR is addressed by the worker's number and nonce. */
 		assert_int_equal(r->last[SW_ERROR].h.session, r->w[0].id);
 	}
 	assert_int_equal(r->srv->n_sessions, 0);
 	server_rig_close(r);
 }
 
-/* ACCEPT says what the port carries, so the worker probes nothing larger. */
+/* ACCEPT has the payload that the port carries, so the worker probes nothing
+ * larger. */
 static void join__more_than_the_port_carries(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -351,7 +355,7 @@ static void join__oversized_names(void **state)
 
 	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
-	memset(j.job, 'x', sizeof(j.job)); /* no end */
+	memset(j.job, 'x', sizeof(j.job)); /* not terminated */
 	assert_string_equal(join(r, 0, &j), "");
 	j = rig_join_payload(r, 0);
 	memset(j.node, 'x', sizeof(j.node));
@@ -368,16 +372,17 @@ static void join__oversized_names(void **state)
 	assert_string_equal(join(r, 0, &j), "");
 	j = rig_join_payload(r, 0);
 	strcpy(j.job, "\xe2\x80\xae"
-		      "boj"); /* reads as "job" */
+		      "boj"); /* is displayed as "job" */
 	assert_string_equal(join(r, 0, &j), "");
 	assert_int_equal(r->srv->stats.rx_state, 6);
 	j = rig_join_payload(r, 0);
-	memset(j.job, 'x', sizeof(j.job) - 1); /* 127 bytes are a name */
+	memset(j.job, 'x', sizeof(j.job) - 1); /* 127 bytes are a valid name */
 	assert_contains(join(r, 0, &j), "w0 ACCEPT");
 	server_rig_close(r);
 }
 
-/* The names of both sides in the refusal are cut, not the frame. */
+/* If both names are long, the refusal shortens them and still fits into its
+ * frame. */
 static void join__long_names_in_a_refusal(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -397,7 +402,7 @@ static void join__long_names_in_a_refusal(void **state)
 	server_rig_close(r);
 }
 
-/* A second agent with the same rank: the first stays. */
+/* If a second agent has the rank of the first one, the first one stays. */
 static void join__rank_is_taken(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -417,8 +422,8 @@ static void join__rank_is_taken(void **state)
 	server_rig_close(r);
 }
 
-/* Two JOINs name one rank, or differ in terms: the first worker counts, and the
- * second is told so. */
+/* Of two workers that JOIN with one rank or with different terms, the first to
+ * confirm its JOIN counts. The server refuses the second one. */
 static void join__who_speaks_first(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -444,7 +449,8 @@ static void join__who_speaks_first(void **state)
 	peer_keepalive(&r->w[2]);
 	assert_contains(rig_tx(r),
 		"w2 ERROR SW_EMISMATCH agent 1 has agents = 3, job job has 2");
-	/* newer than ACCEPT, or the worker would not hear it */
+	/* a higher number than ACCEPT's, or the worker would ignore the
+	 * ERROR */
 	assert_true(r->last[SW_ERROR].h.psn > r->last[SW_ACCEPT].h.psn);
 	peer_keepalive(&r->w[2]);
 	assert_string_equal(rig_tx(r), "w2 LEFT");
@@ -452,7 +458,7 @@ static void join__who_speaks_first(void **state)
 	server_rig_close(r);
 }
 
-/* It gives up what it was offered. */
+/* A worker that leaves before its first frame gives up its offer. */
 static void join__left_before_it_spoke(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -467,7 +473,7 @@ static void join__left_before_it_spoke(void **state)
 	server_rig_close(r);
 }
 
-/* A frame with the id from elsewhere confirms nothing. */
+/* A frame with the offered id from another address confirms nothing. */
 static void join__confirmed_from_elsewhere(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -489,7 +495,7 @@ static void join__confirmed_from_elsewhere(void **state)
 	server_rig_close(r);
 }
 
-/* ACCEPT is said again until its worker speaks. */
+/* The server repeats ACCEPT until the worker's first frame arrives. */
 static void join__accept_is_repeated(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -503,7 +509,8 @@ static void join__accept_is_repeated(void **state)
 	assert_string_equal(rig_tx(r), "w0 ACCEPT");
 	peer_keepalive(&r->w[0]);
 	assert_string_equal(rig_tx(r), "w0 STATUS forming 1");
-	/* Nobody else comes to speak: it goes without a word. */
+	/* Without such a frame the session is dropped; no member hears of
+	 * it. */
 	rig_join_only(r, 1);
 	for (uint32_t i = 0; i < 10; i++) {
 		rig_tick(r, r->params.dead_after / 10);
@@ -553,7 +560,7 @@ static void join__does_not_fit_the_job(void **state)
 	server_rig_close(r);
 }
 
-/* A running job takes nobody back whose member has left. */
+/* A running job does not readmit a member that has left. */
 static void join__after_the_member_left(void **state)
 {
 	struct server_rig *r = open_rig(2);

@@ -1,4 +1,4 @@
-/* unit_admit_declare.c - how tensors get in at a server.
+/* unit_admit_declare.c - how a server admits tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -8,7 +8,7 @@
 
 enum { QUOTA = 64 << 20 };
 
-/* @n_members have joined, nothing is due. */
+/* Open a server that @n_members have joined, with no frame due. */
 static struct server_rig *open_joined(uint16_t n_members, uint64_t quota_bytes)
 {
 	static struct server_rig r;
@@ -19,7 +19,7 @@ static struct server_rig *open_joined(uint16_t n_members, uint64_t quota_bytes)
 	return &r;
 }
 
-/* A DECLARE that is put together piece by piece, true or not. */
+/* A DECLARE that a test assembles piece by piece, valid or not. */
 struct batch {
 	uint8_t bytes[SW_PAYLOAD_MAX];
 	uint16_t len;
@@ -86,8 +86,8 @@ static void declare__duplicate(void **state)
 	server_rig_close(r);
 }
 
-/* A worker that sends another DECLARE before the first one is answered gets no
- * answer to it; the acknowledgement is owed all the same. */
+/* If a worker sends another DECLARE before the first one is answered, the
+ * server acknowledges the second one without an answer. */
 static void declare__before_the_answer(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -105,7 +105,8 @@ static void declare__before_the_answer(void **state)
 	server_rig_close(r);
 }
 
-/* A DECLARE that is put aside when its job fails is dropped. */
+/* If the job fails while a DECLARE is deferred, the server drops the
+ * DECLARE. */
 static void declare__aside_when_the_job_fails(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);
@@ -133,7 +134,7 @@ static void declare__before_all_have_joined(void **state)
 	server_rig_close(&r);
 }
 
-/* The head says more tensors than there are. */
+/* The head counts more tensors than the DECLARE has. */
 static void declare__lying_count_high(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -153,13 +154,13 @@ static void declare__lying_count_high(void **state)
 	assert_int_equal(r->srv->stats.rx_length + r->srv->stats.rx_state, 3);
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
 	assert_true(alloc_calls() == calls);
-	/* The worker may still get it right. */
+	/* The worker may still send a valid DECLARE. */
 	assert_string_equal(
 		rig_declare(r, 0, "a", SW_I32, 10, 0), "w0 DECLARED k0");
 	server_rig_close(r);
 }
 
-/* The head says fewer: what it does not count was not declared. */
+/* The head counts fewer tensors than the DECLARE has. */
 static void declare__lying_count_low(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -257,7 +258,7 @@ static void declare__malformed_item(void **state)
 	server_rig_close(r);
 }
 
-/* A name that holds a NUL would be two names. */
+/* A name that contains a NUL could be read as two names. */
 static void declare__nul_in_the_name(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -272,7 +273,8 @@ static void declare__nul_in_the_name(void **state)
 	server_rig_close(r);
 }
 
-/* More chunks than a set of chunks can hold, and memory for all of them. */
+/* A tensor may have more chunks than a set of chunks can hold, even if there is
+ * memory for them. */
 static void declare__more_chunks_than_can_be_counted(void **state)
 {
 	struct server_rig *r = open_joined(1, UINT64_MAX);
@@ -295,19 +297,19 @@ static void declare__mismatch(void **state)
 		"priority 0; rank 0 declared 10 x i32, priority 0; "
 		"w1 END k0 r1 tensor k0: rank 1 declares 11 x i32, "
 		"priority 0; rank 0 declared 10 x i32, priority 0");
-	/* The name stays dead, also for the rank that declared it first. */
+	/* The tensor stays dead, also for the rank that declared it first. */
 	assert_contains(rig_declare(r, 0, "a", SW_I32, 10, 0),
 		"w0 DECLARED k-1 refused tensor k0: rank 1 declares 11");
 	assert_contains(rig_declare(r, 1, "a", SW_I32, 10, 0),
 		"w1 DECLARED k-1 refused tensor k0: rank 1 declares 11");
-	/* Its other tensors, and the job, are not concerned. */
+	/* The mismatch affects neither other tensors nor the job. */
 	assert_string_equal(
 		rig_declare(r, 1, "b", SW_I32, 10, 0), "w1 DECLARED k1");
 	server_rig_close(r);
 }
 
-/* END is a message: it is sent until it is acknowledged.  Member 0 may push to
- * another server alone, and member 1 has no key to tell that server by. */
+/* END is repeated until it is acknowledged, because member 0 may push only to
+ * another server, and member 1 has no key to tell that server about. */
 static void declare__mismatch_is_said_until_known(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);
@@ -325,8 +327,8 @@ static void declare__mismatch_is_said_until_known(void **state)
 	server_rig_close(r);
 }
 
-/* Earlier items of the batch are admitted, later ones must be declared
- * again. */
+/* The server admits the items before the mismatch; the worker must declare the
+ * items after it again. */
 static void declare__mismatch_in_a_batch(void **state)
 {
 	struct server_rig *r = open_joined(2, QUOTA);
@@ -417,7 +419,7 @@ static void declare__name_twice_in_a_batch(void **state)
 	server_rig_close(r);
 }
 
-/* A batch is admitted as a whole or not at all. */
+/* The server admits either the whole batch or nothing. */
 static void declare__quota_of_the_whole_batch(void **state)
 {
 	struct server_rig *r = open_joined(1, 1 << 20);
@@ -455,7 +457,7 @@ static void declare__too_many_tensors(void **state)
 	server_rig_close(r);
 }
 
-/* A server that does not coordinate takes the keys that the worker brings. */
+/* Open a server that is not the coordinator: it uses the worker's keys. */
 static struct server_rig *open_second(void)
 {
 	static struct server_rig r;
@@ -507,7 +509,7 @@ static void declare__key_taken(void **state)
 	r = open_second();
 	declare_key(r, "a", 7);
 	assert_contains(declare_key(r, "b", SW_MAX_TENSORS + 7),
-		"key 4103 is taken"); /* a tensor never goes */
+		"key 4103 is taken"); /* tensors are never freed */
 	server_rig_close(r);
 	r = open_second();
 	assert_contains(declare_key(r, "a", SW_KEY_NONE), "SW_EREFUSED");
@@ -519,7 +521,7 @@ static void declare__key_taken(void **state)
 	server_rig_close(r);
 }
 
-/* The coordinator lays tensors on the line, one behind the other. */
+/* The coordinator places tensors on the line one after another. */
 static void declare__first_of_the_coordinator(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
@@ -535,7 +537,7 @@ static void declare__first_of_the_coordinator(void **state)
 	server_rig_close(r);
 }
 
-/* The others take what the worker brings from it, if it can be. */
+/* Other servers use the place that the worker passes on, if it is valid. */
 static void declare__first_of_the_worker(void **state)
 {
 	struct server_rig *r = open_second();

@@ -1,4 +1,4 @@
-/* unit_admit_flood.c - strangers that send JOINs, and what they cost others.
+/* unit_admit_flood.c - floods of JOINs from strangers, and their cost.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
 #include "engine/server/session.h"
@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { FLOOD = 10000 }; /* JOINs in a second */
+enum { FLOOD = 10000 }; /* JOINs per second */
 
 static struct server_rig *open_rig(uint16_t n_members)
 {
@@ -16,7 +16,8 @@ static struct server_rig *open_rig(uint16_t n_members)
 	return &r;
 }
 
-/* Worker @i is at another address from now on: the low byte is its number. */
+/* Give worker @i another address for each @nth; the low byte stays its
+ * number. */
 static void move(struct server_rig *r, uint32_t i, uint32_t nth)
 {
 	r->w[i].path.ip = sw_ip_v4((frame_ip(i) & 0xff0000ff) | nth << 8);
@@ -52,7 +53,8 @@ static uint32_t n_jobs(const struct server_rig *r)
 	return n;
 }
 
-/* Two that differ, in turn, for a second; returns how many were answered. */
+/* Send two different JOINs alternately for a second; return the number of
+ * answers. */
 static uint32_t flood(struct server_rig *r, uint32_t i)
 {
 	uint32_t n = 0;
@@ -67,7 +69,7 @@ static uint32_t flood(struct server_rig *r, uint32_t i)
 	return n;
 }
 
-/* No memory, no job, no line each: what a JOIN costs is bounded. */
+/* A flood of JOINs costs no memory, no job and at most one log line. */
 static void flood__costs_nothing(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -78,12 +80,13 @@ static void flood__costs_nothing(void **state)
 	assert_true(alloc_bytes() == bytes);
 	assert_int_equal(n_jobs(r), 0);
 	assert_in_range(count(r->env.lines, "\n"), 0, 1);
-	/* and not everything is answered */
+	/* the server answers only some of the JOINs */
 	assert_in_range(n, 1, FLOOD / 100);
 	server_rig_close(r);
 }
 
-/* A job that forms meanwhile does not notice, even under the same name. */
+/* A job that forms during a flood is not affected, even if it has the same
+ * name. */
 static void flood__others_join(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -96,8 +99,8 @@ static void flood__others_join(void **state)
 	server_rig_close(r);
 }
 
-/* A worker that asks as often as it does is never limited; nor is it long after
- * a flood from its own address. */
+/* A worker that retries at its normal rate is never limited. After a flood from
+ * its own address it is limited only for a short time. */
 static void limit__not_for_workers(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -116,7 +119,7 @@ static void limit__not_for_workers(void **state)
 	server_rig_close(r);
 }
 
-/* All members of the largest job are behind one address. */
+/* The members of the largest job may all share one address. */
 static void limit__not_for_a_large_job(void **state)
 {
 	struct server_rig *r = open_rig(SW_MAX_MEMBERS);
@@ -134,7 +137,7 @@ static void limit__not_for_a_large_job(void **state)
 	server_rig_close(r);
 }
 
-/* Eight names that nobody confirms, and more, hold no job out. */
+/* Unconfirmed JOINs for more jobs than the server can have keep no job out. */
 static void names__hold_no_place(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -153,7 +156,8 @@ static void names__hold_no_place(void **state)
 	server_rig_close(r);
 }
 
-/* More addresses than there are places for JOINs, and for sources. */
+/* JOINs from more addresses than the server has places for JOINs and sources
+ * keep no worker out. */
 static void addresses__hold_no_place(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -172,8 +176,8 @@ static void addresses__hold_no_place(void **state)
 	server_rig_close(r);
 }
 
-/* Nor is anything left of them: timers are looked at, and what may be granted
- * is divided, as if they had never come. */
+/* Unconfirmed JOINs leave nothing behind: sessions expire, and grants are
+ * divided as if the JOINs had never arrived. */
 static void addresses__leave_nothing(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -205,8 +209,7 @@ static void say_hellos(struct server_rig *r, uint32_t i, uint32_t n)
 		peer_say(&r->w[i], SW_HELLO, &hello, sizeof(hello));
 }
 
-/* A worker that leaves has its answer, and a stranger its COOKIE, whoever else
- * asks meanwhile. */
+/* During a flood of HELLOs, LEAVE is still answered, and so is a stranger. */
 static void flood__of_hellos_keeps_no_other_reply_out(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -218,7 +221,8 @@ static void flood__of_hellos_keeps_no_other_reply_out(void **state)
 	sent = rig_tx(r);
 	assert_contains(sent, "LEFT");
 	assert_int_equal(count(sent, "COOKIE"), SW_REPLIES);
-	/* The other way round: frames of sessions that are unknown. */
+	/* The reverse: during a flood of frames with unknown sessions, HELLO is
+	 * answered. */
 	for (uint32_t i = 0; i < 10 * SW_REPLIES; i++)
 		peer_keepalive(&r->w[0]);
 	say_hellos(r, 3, 1);
@@ -226,7 +230,8 @@ static void flood__of_hellos_keeps_no_other_reply_out(void **state)
 	server_rig_close(r);
 }
 
-/* While a job is open, most HELLOs of a flood cost a look at a clock. */
+/* While a job is open, most HELLOs of a flood are dropped after one look at the
+ * clock. */
 static void flood__of_hellos_is_limited_beside_a_job(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -248,8 +253,8 @@ static void flood__of_hellos_is_limited_beside_a_job(void **state)
 	server_rig_close(r);
 }
 
-/* One line about a source and a kind, until SW_QUIET_S have passed; and not
- * more in all than there are places. */
+/* The server logs one line per source and kind until SW_QUIET_S have passed,
+ * and no more lines in total than it has places. */
 static void lines__are_limited_by_source(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -264,7 +269,8 @@ static void lines__are_limited_by_source(void **state)
 	assert_true(sw_server_may_log(srv, b, SW_LINE_KEY));
 	assert_true(sw_server_may_log(srv, a, SW_LINE_JOINS));
 	assert_true(sw_server_may_log(srv, a6, SW_LINE_KEY));
-	assert_false(sw_server_may_log(srv, b6, SW_LINE_KEY)); /* of its /64 */
+	/* an address in the same /64 */
+	assert_false(sw_server_may_log(srv, b6, SW_LINE_KEY));
 	srv->now_ns += SW_QUIET_S * SW_S - 1;
 	assert_false(sw_server_may_log(srv, a, SW_LINE_KEY));
 	srv->now_ns++;

@@ -1,4 +1,4 @@
-/* unit_admit_quota.c - memory for tensors at a server.
+/* unit_admit_quota.c - a server's quota and memory for tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -8,7 +8,7 @@
 
 enum { QUOTA = 64 << 20 };
 
-/* One member has joined, nothing is due. */
+/* Open a server that one member has joined, with no frame due. */
 static struct server_rig *open_joined(uint64_t quota_bytes)
 {
 	static struct server_rig r;
@@ -30,7 +30,7 @@ static void declare__quota(void **state)
 	server_rig_close(r);
 }
 
-/* The job's own quota counts what it has by now. */
+/* The job's own quota includes the memory that the job already has. */
 static void declare__quota_of_the_job(void **state)
 {
 	static const struct sw_share shares[] = {
@@ -50,8 +50,8 @@ static void declare__quota_of_the_job(void **state)
 	server_rig_close(r);
 }
 
-/* Several lcores share a quota: what the others have counts, what came back is
- * free, and the job's end gives all of its own back. */
+/* Several lcores share a quota. Other lcores' use counts, memory that they
+ * return is free again, and at its end the job returns all of its own. */
 static void declare__quota_of_several_lcores(void **state)
 {
 	static _Atomic uint64_t all, of_job;
@@ -63,7 +63,7 @@ static void declare__quota_of_several_lcores(void **state)
 	uint64_t mine;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		all = of_job = 2 << 20; /* the others' */
+		all = of_job = 2 << 20; /* used by other lcores */
 		server_rig_open(r, 1, 4 << 20);
 		r->srv->quota.all_used = &all;
 		assert_int_equal(sw_server_share(r->srv, &share, 1), 0);
@@ -74,7 +74,7 @@ static void declare__quota_of_several_lcores(void **state)
 		assert_true(mine > 480000);
 		assert_int_equal(all, (2 << 20) + mine);
 		assert_int_equal(of_job, all);
-		of_job -= i << 20; /* another lcore gives back */
+		of_job -= i << 20; /* another lcore returns some */
 		if (i == 0)
 			assert_contains(
 				rig_declare(r, 0, "b", SW_I32, 100000, 0),
@@ -91,8 +91,8 @@ static void declare__quota_of_several_lcores(void **state)
 	}
 }
 
-/* A name that a batch holds twice is one tensor: what the job takes of a quota
- * comes back as a whole. */
+/* A name that a batch has twice is one tensor, and the job returns exactly what
+ * it took of the quota. */
 static void declare__name_twice_gives_its_quota_back(void **state)
 {
 	static _Atomic uint64_t all, of_job;
@@ -137,14 +137,14 @@ static void declare__no_memory(void **state)
 	server_rig_close(r);
 }
 
-/* Look again at what is put aside; returns what is sent then. */
+/* Retry the deferred DECLARE; return the frames that the server sends then. */
 static const char *look_again(struct server_rig *r)
 {
 	rig_tick(r, r->srv->params.retry_min);
 	return rig_tx(r);
 }
 
-/* The control thread prepares memory while the DECLARE is put aside. */
+/* The server defers the DECLARE while the control thread prepares memory. */
 static void declare__memory_in_preparation(void **state)
 {
 	struct server_rig *r = open_joined(QUOTA);
@@ -155,7 +155,7 @@ static void declare__memory_in_preparation(void **state)
 	for (uint32_t n = 0; n < 3; n++)
 		assert_string_equal(look_again(r), "");
 	assert_int_equal(r->srv->jobs[0].shard.n_tensors, 0);
-	assert_true(r->srv->quota.used_bytes > 0); /* nobody else gets it */
+	assert_true(r->srv->quota.used_bytes > 0); /* the bytes are reserved */
 	assert_true(r->env.prepared[0] >= r->srv->quota.used_bytes);
 	r->env.is_preparing = false;
 	assert_string_equal(look_again(r), "w0 DECLARED k0");
@@ -164,8 +164,8 @@ static void declare__memory_in_preparation(void **state)
 	server_rig_close(r);
 }
 
-/* The ranks of a job mostly declare the same tensors, so memory is prepared for
- * one batch of a job at a time.  The batch of another rank waits. */
+/* The ranks of a job mostly declare the same tensors, so the server prepares
+ * memory for one batch of a job at a time. Another rank's batch waits. */
 static void declare__one_batch_of_a_job_is_prepared(void **state)
 {
 	static struct server_rig rig, *r = &rig;
@@ -189,8 +189,8 @@ static void declare__one_batch_of_a_job_is_prepared(void **state)
 	server_rig_close(r);
 }
 
-/* While memory for a batch is prepared, another rank declares a part of it: the
- * batch needs less then, and what it does not need goes back. */
+/* If another rank declares part of a batch while its memory is prepared, the
+ * batch needs less memory and the rest is returned. */
 static void declare__a_part_of_a_batch_that_is_prepared(void **state)
 {
 	static struct server_rig rig, *r = &rig;
@@ -216,8 +216,8 @@ static void declare__a_part_of_a_batch_that_is_prepared(void **state)
 	server_rig_close(r);
 }
 
-/* Its worker leaves during preparation: all memory returns, whether the job
- * ends with it or not. */
+/* If the worker leaves during preparation, all memory is returned, whether or
+ * not the job ends. */
 static void leave__while_memory_is_prepared(void **state)
 {
 	static _Atomic uint64_t all;

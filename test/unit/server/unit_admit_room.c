@@ -1,10 +1,10 @@
-/* unit_admit_room.c - a server whose jobs or sessions are all taken.
+/* unit_admit_room.c - a server without room for another job or session.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
 #include <stdio.h>
 
-enum { QUOTA = 64 << 20, RANKS = 60 /* sessions of a job; of 64 members */ };
+enum { QUOTA = 64 << 20, RANKS = 60 /* sessions of a 64-member job */ };
 
 static struct server_rig *open_rig(uint16_t n_members)
 {
@@ -14,7 +14,7 @@ static struct server_rig *open_rig(uint16_t n_members)
 	return &r;
 }
 
-/* JOIN of worker 0 to a job of its own. */
+/* Send a JOIN of worker 0 to the @n-th job of its own. */
 static const char *join_job(struct server_rig *r, uint32_t n)
 {
 	struct sw_join j;
@@ -37,7 +37,7 @@ static void join__too_many_jobs(void **state)
 	}
 	rig_tx(r);
 	assert_contains(join_job(r, 99), "at most 8 jobs");
-	/* One of them ends: its place is free. */
+	/* When one job ends, its place is free. */
 	r->w[0].nonce--;
 	peer_leave(&r->w[0], 0, "");
 	rig_tx(r);
@@ -45,7 +45,7 @@ static void join__too_many_jobs(void **state)
 	server_rig_close(r);
 }
 
-/* The last place for a job is taken between JOIN and its confirmation. */
+/* Another job takes the last place between JOIN and its confirmation. */
 static void join__another_job_was_faster(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -71,13 +71,13 @@ static void join__another_job_was_faster(void **state)
 	server_rig_close(r);
 }
 
-/* JOIN of @rank to @job at the second server of its list, where a job runs from
- * its first session on. */
+/* Send a JOIN of @rank to @job as to the second server of its list, where a job
+ * runs from its first session on. */
 static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 {
 	struct sw_join j;
 
-	r->now_ns += SW_S; /* so that it does not ask too often */
+	r->now_ns += SW_S; /* avoid the limit on the rate of JOINs */
 	r->w[0].nonce++;
 	peer_hello(&r->w[0]);
 	j = rig_join_payload(r, 0);
@@ -90,7 +90,7 @@ static void join_second(struct server_rig *r, const char *job, uint16_t rank)
 	peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 }
 
-/* All sessions are taken. */
+/* Take all sessions. */
 static void fill_sessions(struct server_rig *r)
 {
 	for (uint32_t n = 0; n < SW_MAX_SESSIONS; n++) {
@@ -104,7 +104,7 @@ static void fill_sessions(struct server_rig *r)
 	assert_int_equal(r->srv->stats.sessions_opened, SW_MAX_SESSIONS);
 }
 
-/* A JOIN that finds no session leaves no job behind. */
+/* A JOIN that gets no session creates no job. */
 static void join__too_many_sessions(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -117,7 +117,8 @@ static void join__too_many_sessions(void **state)
 	server_rig_close(r);
 }
 
-/* Nor does it take the job along that others wait in. */
+/* A JOIN that gets no session does not end the job that other members are
+ * in. */
 static void join__too_many_sessions_of_a_job(void **state)
 {
 	struct server_rig *r = open_rig(2);

@@ -1,4 +1,4 @@
-/* unit_job.c - members and state of a job at a server.
+/* unit_job.c - a job's members and state at a server.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -54,7 +54,7 @@ static uint32_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Let that many seconds pass, in which present members speak. */
+/* Let @s seconds pass while the present members send KEEPALIVEs. */
 static void wait_s(struct server_rig *r, uint32_t s)
 {
 	for (uint32_t i = 0; i < s; i++) {
@@ -66,8 +66,8 @@ static void wait_s(struct server_rig *r, uint32_t s)
 	}
 }
 
-/* A job that forms says so, with all that it misses and where the others are,
- * at once and then seldom; and its members hear the same. */
+/* While a job forms, the server logs which members are missing and where the
+ * others are, at once and then rarely. Members get the same text. */
 static void forming__says_whom_it_waits_for(void **state)
 {
 	struct server_rig *r = open_rig(5);
@@ -89,7 +89,8 @@ static void forming__says_whom_it_waits_for(void **state)
 	server_rig_close(r);
 }
 
-/* The text has the history of missing members: one left, one was refused. */
+/* The text has the history of the missing members: one left, one was
+ * refused. */
 static void forming__knows_of_the_missing(void **state)
 {
 	struct server_rig *r = open_rig(4);
@@ -103,7 +104,7 @@ static void forming__knows_of_the_missing(void **state)
 	peer_hello(&r->w[3]);
 	j = rig_join_payload(r, 3);
 	j.n_members = 5;
-	for (uint32_t i = 0; i < 3; i++) { /* said once */
+	for (uint32_t i = 0; i < 3; i++) { /* logged only once */
 		peer_say(&r->w[3], SW_JOIN, &j, sizeof(j));
 		rig_tx(r);
 	}
@@ -128,7 +129,7 @@ static void forming__knows_of_the_missing(void **state)
 	server_rig_close(r);
 }
 
-/* Once all are here there is no line more. */
+/* When all members have joined, the server logs no further line. */
 static void forming__is_over(void **state)
 {
 	struct server_rig *r = open_rig(SW_MAX_MEMBERS);
@@ -140,7 +141,7 @@ static void forming__is_over(void **state)
 	server_rig_close(r);
 }
 
-/* The state is said again, ever more slowly, until it is acknowledged. */
+/* The server repeats STATUS at growing intervals until it is acknowledged. */
 static void status__until_acknowledged(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -161,8 +162,8 @@ static void status__until_acknowledged(void **state)
 	server_rig_close(r);
 }
 
-/* A member that acknowledges nothing is sent eight states; then only the newest
- * waits, whatever happens meanwhile. */
+/* A member that acknowledges nothing gets eight states. After that only the
+ * newest state waits, whatever happens. */
 static void status__window_is_full(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -171,7 +172,7 @@ static void status__window_is_full(void **state)
 
 	rig_join(r, 0);
 	before = r->w[0].n_taken;
-	for (uint32_t i = 0; i < 40; i++) { /* w1 comes and goes */
+	for (uint32_t i = 0; i < 40; i++) { /* w1 joins and leaves */
 		rig_join(r, 1);
 		peer_leave(&r->w[1], 0, "");
 		r->w[1].nonce++;
@@ -191,7 +192,8 @@ static void status__window_is_full(void **state)
 	server_rig_close(r);
 }
 
-/* It sends signs of life, and acknowledges nothing: it is given up. */
+/* If a member sends frames but acknowledges nothing, the server declares it
+ * dead. */
 static void status__never_acknowledged(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -212,19 +214,20 @@ static void status__never_acknowledged(void **state)
 	server_rig_close(r);
 }
 
-/* A port without room does not keep the lcore from sleeping. */
+/* A frame that waits for a port's room is no timer, so the lcore can sleep. */
 static void status__owed_is_no_timer(void **state)
 {
 	struct server_rig *r = open_rig(1);
 
 	rig_join(r, 0);
-	assert_true(rig_tick(r, SW_S) > r->now_ns); /* it is due, but stays */
+	assert_true(rig_tick(r, SW_S) > r->now_ns); /* due, and not yet sent */
 	assert_contains(rig_tx(r), "w0 STATUS running 1");
 	assert_true(rig_tick(r, 0) > r->now_ns);
 	server_rig_close(r);
 }
 
-/* An acknowledgement of an older state does not silence the newer one. */
+/* An acknowledgement of an older state does not stop the repetition of the
+ * newer one. */
 static void status__acknowledged_too_early(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -263,7 +266,7 @@ static void status__size_is_the_sum_of_local_ranks(void **state)
 	server_rig_close(r);
 }
 
-/* Worker 1 leaves, worker 0 waits for it. */
+/* Let worker 1 leave while worker 0 waits for its push. */
 static void leave_and_wait(struct server_rig *r)
 {
 	peer_leave(&r->w[1], 0, "");
@@ -272,7 +275,8 @@ static void leave_and_wait(struct server_rig *r)
 	peer_query(&r->w[0], 0, 1, 0);
 }
 
-/* A lost member is named by ranks, which a reader knows, not by its number. */
+/* A text names a lost member by its ranks, which readers know, not by its
+ * number. */
 static void gone__is_named_by_its_ranks(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -292,29 +296,30 @@ static void gone__is_named_by_its_ranks(void **state)
 	server_rig_close(r);
 }
 
-/* A member that leaves while the job forms may come again. */
+/* A member that leaves while the job forms may join again. */
 static void leave__while_forming(void **state)
 {
 	struct server_rig *r = open_rig(2);
 	struct sw_join j;
 
 	rig_join(r, 0);
-	peer_hello(&r->w[1]); /* 1 waits for its turn */
+	peer_hello(&r->w[1]); /* worker 1 is about to join */
 	j = rig_join_payload(r, 1);
-	j.n_members = 3; /* no: it does not fit */
+	j.n_members = 3; /* refused: other terms than worker 0's */
 	peer_say(&r->w[1], SW_JOIN, &j, sizeof(j));
 	rig_tx(r);
 	peer_leave(&r->w[0], 0, "");
 	assert_string_equal(rig_tx(r), "w0 LEFT");
-	assert_null(sw_job_find(r->srv, "job")); /* it was the only one */
+	/* worker 0 was the only member */
+	assert_null(sw_job_find(r->srv, "job"));
 	r->w[0].nonce++;
 	assert_contains(rig_join(r, 0), "w0 STATUS forming 1");
 	assert_contains(rig_join(r, 1), "w0 STATUS running 2");
 	server_rig_close(r);
 }
 
-/* A member that dies while the others still come may come again, too: it is
- * started anew after its machine or agent failed. */
+/* A member that dies while the job forms may also join again, restarted after a
+ * failure of its machine or agent. */
 static void death__while_forming(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -355,14 +360,14 @@ static void leave__with_an_error_fails_the_job(void **state)
 	peer_leave(&r->w[1], SW_ECORRUPT, "out of cheese");
 	assert_string_equal(rig_tx(r),
 		"w1 LEFT; w0 STATUS failed SW_ECORRUPT out of cheese");
-	/* The server sums nothing. */
+	/* A server of a failed job sums nothing. */
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_query(&r->w[0], 0, 1, 0);
 	assert_int_equal(r->srv->stats.rx_state, 2);
 	server_rig_close(r);
 }
 
-/* A member's error code and text come from outside. */
+/* A member's error code and text come from outside and may be arbitrary. */
 static void leave__with_a_wild_error(void **state)
 {
 	static const int errs[] = {5, INT16_MAX, INT16_MIN, -12345};
@@ -391,7 +396,7 @@ static void leave__text_without_end(void **state)
 	server_rig_close(r);
 }
 
-/* It says that it failed, and not why. */
+/* A member may leave with an error and without a reason. */
 static void leave__with_an_error_and_no_text(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -403,7 +408,7 @@ static void leave__with_an_error_and_no_text(void **state)
 	server_rig_close(r);
 }
 
-/* The first error is the cause; what follows from it changes nothing. */
+/* The first error is the cause; later errors do not replace it. */
 static void fail__once(void **state)
 {
 	struct server_rig *r = open_running(3);
@@ -417,7 +422,8 @@ static void fail__once(void **state)
 	server_rig_close(r);
 }
 
-/* The server stops, and a member says it back: nobody failed the job. */
+/* If the server stops and a member repeats the server's reason, the log blames
+ * no member. */
 static void fail__by_a_server_that_stops(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -432,8 +438,8 @@ static void fail__by_a_server_that_stops(void **state)
 	server_rig_close(r);
 }
 
-/* A member that leaves in peace holds all its results; the others get
- * theirs. */
+/* A member that leaves without an error holds all its results; the other
+ * members still get theirs. */
 static void leave__in_peace(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -447,7 +453,8 @@ static void leave__in_peace(void **state)
 	server_rig_close(r);
 }
 
-/* A member that waits for one that has left learns it. */
+/* A member that waits for a member that has left gets an ERROR that names
+ * it. */
 static void left__is_named_to_who_waits(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -458,8 +465,8 @@ static void left__is_named_to_who_waits(void **state)
 	server_rig_close(r);
 }
 
-/* An asynchronous job outlives its members; only who waits for one of those in
- * a sum cannot go on. */
+/* An asynchronous job survives members that leave; only a member whose sum
+ * needs one of them gets an error. */
 static void leave__asynchronous_goes_on(void **state)
 {
 	struct server_rig *r = open_rig(3);
@@ -508,7 +515,7 @@ static void close__last_member_gives_all_back(void **state)
 	server_rig_close(r);
 }
 
-/* The same job again at once: nothing of the first run is left. */
+/* The same job can run again at once; nothing of the first run is left. */
 static void close__then_open_again(void **state)
 {
 	struct server_rig *r = open_running(1);
@@ -526,8 +533,8 @@ static void close__then_open_again(void **state)
 	server_rig_close(r);
 }
 
-/* A JOIN that is played back speaks for nobody once its worker has spoken: who
- * has died since stays dead. */
+/* After a worker has confirmed its JOIN, a replayed JOIN does not count as a
+ * sign of life: a dead worker stays dead. */
 static void confirm__replayed_join_does_not_keep_alive(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -536,7 +543,7 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	rig_join(r, 0);
 	rig_join(r, 1);
 	for (uint32_t i = 0; i < 11; i++) {
-		peer_hello(&r->w[0]); /* the cookie of this minute */
+		peer_hello(&r->w[0]); /* a fresh cookie */
 		j = rig_join_payload(r, 0);
 		peer_say(&r->w[0], SW_JOIN, &j, sizeof(j));
 		rig_tx(r);
@@ -551,8 +558,8 @@ static void confirm__replayed_join_does_not_keep_alive(void **state)
 	server_rig_close(r);
 }
 
-/* A worker that leaves before it speaks never joined: the other does not learn
- * that the job runs. */
+/* A worker that leaves before its first frame never joined, so the other worker
+ * does not see the job run. */
 static void confirm__not_by_leave(void **state)
 {
 	struct server_rig *r = open_rig(2);
@@ -567,8 +574,9 @@ static void confirm__not_by_leave(void **state)
 	server_rig_close(r);
 }
 
-/* A rank of member 0 has died that had pushed round 1; member 1 comes too late
- * to push it, so that is dead, too: member 0 would wait for it for ever. */
+/* A rank of member 0 died after it pushed round 1. Member 1 declares too late
+ * to push round 1, so that round is also dead: otherwise member 0 would wait
+ * for ever. */
 static void declare__dead_from_a_later_round(void **state)
 {
 	struct server_rig *r = open_rig(2);

@@ -1,4 +1,4 @@
-/* unit_job_memory.c - a server takes the memory that its formula says.
+/* unit_job_memory.c - a server takes the memory that its formula predicts.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -9,7 +9,7 @@ static const struct {
 	const char *name;
 	uint32_t dtype;
 	uint64_t n_elems;
-	uint64_t slots_bytes; /* a chunk's; R is rounded up to 64 */
+	uint64_t slots_bytes; /* of a chunk; R is rounded up to 64 */
 } tensors[N_TENSORS] = {
 	{"f32", SW_F32, CHUNKS *PEER_PAYLOAD / 4, 2 * PEER_PAYLOAD},
 	{"f16", SW_F16, CHUNKS *PEER_PAYLOAD / 2 - 7, 3 * PEER_PAYLOAD},
@@ -33,7 +33,7 @@ static uint64_t formula(uint32_t n_members)
 	return sum;
 }
 
-/* One round of the last tensor, from all, to all. */
+/* Sum one round of the last tensor over all members. */
 static void sum_once(struct server_rig *r)
 {
 	for (uint32_t i = 0; i < r->n_members; i++)
@@ -52,11 +52,12 @@ static void check_members(uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		rig_join(&r, i);
 	for (uint32_t i = 0; i < n; i++)
-		peer_keepalive(&r.w[i]); /* makes room for the last STATUS */
+		/* makes room in the window for the last STATUS */
+		peer_keepalive(&r.w[i]);
 	rig_tx(&r);
 	assert_int_equal(r.srv->jobs[0].status.state, SW_JOB_RUNNING);
 	taken = alloc_bytes() - before;
-	/* the test's blocks are whole lines */
+	/* the test rounds blocks up to whole cache lines */
 	assert_in_range(taken, sw_job_bytes(n), sw_job_bytes(n) + 2 * 63);
 	before = alloc_bytes();
 	for (uint32_t i = 0; i < n; i++)
@@ -66,7 +67,7 @@ static void check_members(uint32_t n)
 						tensors[t].n_elems, 0),
 				"DECLARED");
 	taken = alloc_bytes() - before;
-	/* the test's blocks are whole lines */
+	/* the test rounds blocks up to whole cache lines */
 	assert_in_range(taken, formula(n), formula(n) + 63 * N_TENSORS);
 	assert_int_equal(r.srv->quota.used_bytes, formula(n));
 	calls = alloc_calls();
@@ -81,7 +82,7 @@ static void memory__is_what_is_printed(void **state)
 		check_members(n);
 }
 
-/* So the line at the start can say a part for the job and one for each. */
+/* So the log line at the start can give one part per job and one per member. */
 static void job_bytes__is_linear(void **state)
 {
 	uint64_t job = sw_job_bytes(0), member = sw_job_bytes(1) - job;
@@ -91,9 +92,10 @@ static void job_bytes__is_linear(void **state)
 	assert_in_range(job, 1 << 20, 13 << 18);
 }
 
-/* The memory of a job is made beside the lcore: what its first worker says does
- * not count until it is there, and the same offer is made again. Then nothing
- * allocates: the sessions are part of it, also of returning workers. */
+/* The control thread prepares a job's memory. Until it is ready, the first
+ * worker's frames do not count, and the server repeats its offer. Afterwards
+ * nothing allocates, also for workers that return: the memory includes the
+ * sessions. */
 static void join__memory_in_preparation(void **state)
 {
 	static struct server_rig rig, *r = &rig;

@@ -1,4 +1,4 @@
-/* unit_job_tuning.c - the coordinator numbers tuning and tells all.
+/* unit_job_tuning.c - the coordinator numbers tuning requests and tells all.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -13,7 +13,7 @@ static struct server_rig *open_running(uint16_t n_members)
 	return &r;
 }
 
-/* Worker @i acknowledges the last state. */
+/* Let worker @i acknowledge the last state. */
 static void answer(struct server_rig *r, uint32_t i)
 {
 	peer_keepalive(&r->w[i]);
@@ -46,7 +46,7 @@ static void tune__all_are_told(void **state)
 	server_rig_close(r);
 }
 
-/* It is said again until it is acknowledged. */
+/* The coordinator repeats the state until it is acknowledged. */
 static void tune__is_said_again(void **state)
 {
 	struct server_rig *r = open_running(1);
@@ -65,7 +65,8 @@ static void tune__is_said_again(void **state)
 	server_rig_close(r);
 }
 
-/* Another is numbered when all know the last; of a member's the last counts. */
+/* The coordinator numbers the next request when all members know the last one.
+ * Of one member's requests the last one counts. */
 static void tune__one_at_a_time(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -90,7 +91,7 @@ static void tune__one_at_a_time(void **state)
 	server_rig_close(r);
 }
 
-/* Members that ask without end take turns. */
+/* Members that keep asking take turns. */
 static void tune__in_turn(void **state)
 {
 	struct server_rig *r = open_running(3);
@@ -113,7 +114,7 @@ static void tune__in_turn(void **state)
 	server_rig_close(r);
 }
 
-/* A member's request is forgotten when it leaves. */
+/* When a member leaves, its request is forgotten. */
 static void tune__of_who_left(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -129,7 +130,7 @@ static void tune__of_who_left(void **state)
 	server_rig_close(r);
 }
 
-/* A member that has left need not know. */
+/* The coordinator does not wait for a member that has left. */
 static void tune__without_who_left(void **state)
 {
 	struct server_rig *r = open_running(2);
@@ -144,7 +145,7 @@ static void tune__without_who_left(void **state)
 	server_rig_close(r);
 }
 
-/* Numbers and units that cannot be: the worker is told which and why. */
+/* A request with invalid values is refused with the value and the reason. */
 static void tune__refused(void **state)
 {
 	static const struct {

@@ -1,10 +1,10 @@
-/* unit_server.c - frames in, frames out of a server that sums one job.
+/* unit_server.c - frames into and out of a server that sums one job.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 
 #include "test/support/server_rig.h"
 
-/* @n_members with tensor "a" of @n_chunks full chunks. */
+/* Open a server of @n_members with tensor "a" of @n_chunks full chunks. */
 static struct server_rig *open_rig(uint16_t n_members, uint32_t n_chunks)
 {
 	static struct server_rig r;
@@ -68,8 +68,8 @@ static void push__texts(void **state)
 	server_rig_close(r);
 }
 
-/* RESULT is the ACK of the push that completed the sum; only the last of a
- * series is acknowledged beside it. */
+/* RESULT acknowledges the push that completed the sum; the server sends an ACK
+ * only after the last of a series. */
 static void push__result_is_the_ack(void **state)
 {
 	struct server_rig *r = open_rig(1, 64);
@@ -84,7 +84,7 @@ static void push__result_is_the_ack(void **state)
 	server_rig_close(r);
 }
 
-/* The sum is not complete: an ACK says that the push has arrived. */
+/* If the sum is incomplete, an ACK says that the push has arrived. */
 static void push__ack_after_a_while(void **state)
 {
 	struct server_rig *r = open_rig(2, 4);
@@ -98,8 +98,9 @@ static void push__ack_after_a_while(void **state)
 	server_rig_close(r);
 }
 
-/* Results of earlier pushes must not use up the ACK of later ones, or a fast
- * worker's pushes are never acknowledged while a slow one catches up. */
+/* Results of earlier pushes must not count as the ACK of later ones. Otherwise
+ * a fast worker's pushes are never acknowledged while a slow worker catches
+ * up. */
 static void push__ack_in_spite_of_older_results(void **state)
 {
 	struct server_rig *r = open_rig(2, 40);
@@ -133,7 +134,7 @@ static void push__gap_is_told_at_once(void **state)
 	server_rig_close(r);
 }
 
-/* The retransmission has a new number and is acknowledged again. */
+/* A retransmission has a new number, and the server acknowledges it again. */
 static void push__duplicate(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
@@ -149,7 +150,7 @@ static void push__duplicate(void **state)
 	server_rig_close(r);
 }
 
-/* The very same frame twice (the network doubled it). */
+/* The network duplicates a frame. */
 static void push__same_frame_twice(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
@@ -196,7 +197,7 @@ static void push__future(void **state)
 	server_rig_close(r);
 }
 
-/* The job ran before on the same ports, and all but the epoch is the same. */
+/* The job ran before on the same ports, and only the epoch differs. */
 static void push__of_an_earlier_run(void **state)
 {
 	struct server_rig *r = open_rig(1, 1);
@@ -244,7 +245,7 @@ static void push__another_step(void **state)
 	server_rig_close(r);
 }
 
-/* Urgent results overtake all others (also of other members). */
+/* Urgent results are sent first, also before those of other members. */
 static void result__most_urgent_first(void **state)
 {
 	struct server_rig *r = open_rig(1, 3);
@@ -284,7 +285,7 @@ static void result__lost_is_sent_again(void **state)
 	rig_tx(r);
 	rig_tick(r, r->params.rto_first);
 	assert_contains(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w1");
-	assert_int_equal(r->last[SW_RESULT].h.psn, 2); /* a new number */
+	assert_int_equal(r->last[SW_RESULT].h.psn, 2); /* it has a new number */
 	assert_int_equal(r->srv->stats.retransmissions, 1);
 	assert_int_equal(r->srv->stats.lost, 1);
 	assert_int_equal(r->srv->stats.timeouts, 1);
@@ -294,14 +295,15 @@ static void result__lost_is_sent_again(void **state)
 	server_rig_close(r);
 }
 
-/* A result that waits for room is not sent once it is held (A2). */
+/* A result that waits for room is dropped when its receiver already holds it
+ * (A2). */
 static void result__not_after_the_next_push(void **state)
 {
 	struct server_rig *r = open_rig(2, 1);
 
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	peer_push(&r->w[1], 0, 1, 0, 1);
-	peer_push(&r->w[0], 0, 2, 0, 1); /* it got round 1 in another way */
+	peer_push(&r->w[0], 0, 2, 0, 1); /* worker 0 already holds round 1 */
 	peer_push(&r->w[1], 0, 2, 0, 1);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r2 c0 +1344 w2; "
 				       "w1 RESULT k0 r2 c0 +1344 w2");
@@ -322,7 +324,7 @@ static void query__answers(void **state)
 	peer_push(&r->w[1], 0, 1, 0, 1);
 	rig_tx(r);
 	peer_query(&r->w[0], 0, 1, 0);
-	assert_string_equal(rig_tx(r), ""); /* it is on its way */
+	assert_string_equal(rig_tx(r), ""); /* in flight */
 	peer_ack(&r->w[0], 0, 1);
 	peer_query(&r->w[0], 0, 1, 0);
 	assert_string_equal(rig_tx(r), "w0 RESULT k0 r1 c0 +1344 w2");
@@ -345,7 +347,7 @@ static void ack__past_and_duplicate(void **state)
 	rig_tx(r);
 	peer_ack(&r->w[0], 0, 3);
 	assert_int_equal(r->srv->sessions[0]->peer.flow.open_mask, 0);
-	h.psn = r->w[0].psn[SW_CLASS_CTL]; /* played back */
+	h.psn = r->w[0].psn[SW_CLASS_CTL]; /* replayed */
 	peer_send(&r->w[0], h, &k);
 	h.psn = 1;
 	peer_send(&r->w[0], h, &k);
@@ -406,7 +408,7 @@ static void tick__buries_the_silent(void **state)
 
 /* --- the rest --- */
 
-/* Describe until it is done; return the calls that it took. */
+/* Call describe until it is done; return the number of calls. */
 static uint32_t describe(struct server_rig *r, struct sw_server_view *v)
 {
 	uint32_t n = 1;
@@ -447,7 +449,8 @@ static void describe__members_and_waits(void **state)
 	server_rig_close(r);
 }
 
-/* A call looks at a bounded number of chunks, wherever the open one is. */
+/* Each call looks at a bounded number of chunks, for any place of the open
+ * chunk. */
 static void describe__a_large_tensor(void **state)
 {
 	struct server_rig *r = open_rig(2, 3000);
@@ -474,7 +477,7 @@ static void is_busy__while_something_is_open(void **state)
 	peer_push(&r->w[1], 0, 1, 0, 1);
 	assert_int_equal(sw_server_open_chunks(r->srv), 0);
 	rig_tx(r);
-	assert_true(node->is_busy(node)); /* results on their way */
+	assert_true(node->is_busy(node)); /* results are in flight */
 	peer_ack(&r->w[0], 0, 1);
 	peer_ack(&r->w[1], 0, 1);
 	assert_false(node->is_busy(node));
@@ -491,7 +494,7 @@ static void fail_all__tells_every_member(void **state)
 	server_rig_close(r);
 }
 
-/* Members take turns: none waits until another has got everything. */
+/* Members take turns, so none waits until another one has all its results. */
 static void result__members_take_turns(void **state)
 {
 	struct server_rig *r = open_rig(2, 2);
@@ -506,7 +509,7 @@ static void result__members_take_turns(void **state)
 	server_rig_close(r);
 }
 
-/* A sum that has begun is completed, none begins. */
+/* A stopping server completes the sums that have begun and begins no other. */
 static void stop__drains(void **state)
 {
 	struct server_rig *r = open_rig(2, 2);
@@ -526,7 +529,8 @@ static void stop__drains(void **state)
 	server_rig_close(r);
 }
 
-/* It shows that the way back carries what the way there has carried. */
+/* ACCEPT is as long as its JOIN, which shows that both directions carry that
+ * size. */
 static void tx__accept_is_as_long_as_its_join(void **state)
 {
 	static struct server_rig rig;
@@ -548,8 +552,8 @@ static void tx__accept_is_as_long_as_its_join(void **state)
 	server_rig_close(r);
 }
 
-/* A tensor without a priority gets its key's, in the order of first sight,
- * whatever the order of later members. */
+/* A tensor without a priority gets its key as priority: the order of the first
+ * declaration, not of later members'. */
 static void declare__priority_by_use(void **state)
 {
 	static struct server_rig rig;
@@ -568,7 +572,7 @@ static void declare__priority_by_use(void **state)
 	assert_int_equal(t[0].priority, 0);
 	assert_int_equal(t[1].priority, 1);
 	assert_int_equal(t[1].class, sw_class_of(1));
-	/* Another gives one: it has to be that. */
+	/* If another member gives a priority, it must be the same. */
 	assert_contains(rig_declare(r, 2, "b", SW_I32, 10, 7),
 		"tensor k1: rank 2 declares 10 x i32, priority 7; rank 0 "
 		"declared 10 x i32, priority 1");

@@ -1,4 +1,4 @@
-/* unit_server_burst.c - what a server does with frames that come at once.
+/* unit_server_burst.c - a server that receives several frames in one burst.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/server_rig.h"
 
@@ -10,7 +10,7 @@ struct burst {
 	uint32_t n;
 };
 
-/* @n_members with tensor "a"; an empty burst. */
+/* Open a server of @n_members with tensor "a", and an empty burst. */
 static struct burst *open_elems(uint16_t n_members, uint64_t n_elems)
 {
 	static struct server_rig r;
@@ -28,7 +28,7 @@ static struct burst *open_burst(uint16_t n_members, uint32_t n_chunks)
 	return open_elems(n_members, (uint64_t)n_chunks * PEER_CHUNK);
 }
 
-/* One more frame of worker @i; it may be changed. */
+/* Add a frame of worker @i to the burst; the test may change it. */
 static struct test_frame *add(
 	struct burst *b, uint32_t i, struct sw_header h, const void *payload)
 {
@@ -38,7 +38,7 @@ static struct test_frame *add(
 	return f;
 }
 
-/* A push of round 1 of the tensor, every element @value. */
+/* Add a push of round 1 with @value in every element. */
 static struct test_frame *add_push(
 	struct burst *b, uint32_t i, uint32_t chunk, int32_t value)
 {
@@ -60,7 +60,7 @@ static void add_leave(struct burst *b, uint32_t i, int err)
 		&fault);
 }
 
-/* The server gets it; what it sends then. */
+/* Hand the burst to the server; return the frames that it sends. */
 static const char *give(struct burst *b)
 {
 	struct server_rig *r = b->r;
@@ -83,11 +83,11 @@ static void bad__between_good_ones(void **state)
 	struct test_frame *f;
 
 	add_push(b, 0, 0, 1);
-	add_push(b, 0, 1, 2)->bytes[20] ^= 1; /* its header */
+	add_push(b, 0, 1, 2)->bytes[20] ^= 1; /* damage the header */
 	add_push(b, 0, 1, 2)->bytes[SW_HEAD_BYTES] ^= 1;
 	add_push(b, 0, 1, 2)->len = SW_HEAD_BYTES - 1;
 	f = add_push(b, 0, 1, 2);
-	f->h.session++; /* say, of an earlier generation */
+	f->h.session++; /* as in a frame of an earlier generation */
 	frame_seal(f);
 	add_push(b, 0, 1, 2)->peer.udp++;
 	add_push(b, 0, 2, 3);
@@ -104,7 +104,8 @@ static void bad__between_good_ones(void **state)
 	server_rig_close(b->r);
 }
 
-/* Fields that frames of a run share are checked once. */
+/* The server checks fields that several frames share only once; a frame that
+ * differs is still checked. */
 static void bad__behind_what_it_is_like(void **state)
 {
 	struct burst *b = open_elems(1, 2 * PEER_CHUNK + 1);
@@ -153,7 +154,7 @@ static void bad__all_of_them(void **state)
 
 /* --- one chunk more than once --- */
 
-/* A repeated chunk is not folded, whatever its bytes are. */
+/* A duplicate chunk is not folded, even if its bytes differ. */
 static void twice__chunk(void **state)
 {
 	struct burst *b = open_burst(2, 1);
@@ -167,12 +168,12 @@ static void twice__chunk(void **state)
 	assert_true(rig_result_is(b->r, 11));
 	assert_int_equal(stats_of(b)->push_folded, 2);
 	assert_int_equal(stats_of(b)->push_again, 2);
-	rig_tick(b->r, SW_MS); /* both of each are acknowledged */
+	rig_tick(b->r, SW_MS); /* both copies of each are acknowledged */
 	assert_string_equal(rig_tx(b->r), "w0 ACK 0:1-2; w1 ACK 0:1-2");
 	server_rig_close(b->r);
 }
 
-/* The network has doubled the very frame. */
+/* The network duplicates a frame. */
 static void twice__frame(void **state)
 {
 	struct burst *b = open_burst(1, 1);
@@ -193,9 +194,9 @@ static void ends__session(void **state)
 
 	add_push(b, 0, 0, 1);
 	add_leave(b, 0, 0);
-	add_push(b, 0, 1, 1); /* nobody's */
+	add_push(b, 0, 1, 1); /* its session has ended */
 	add_push(b, 1, 0, 2);
-	add_push(b, 1, 1, 2); /* waits for who left */
+	add_push(b, 1, 1, 2); /* waits for worker 0, which left */
 	assert_string_equal(give(b), "w0 LEFT; w0 LEFT; "
 				     "w1 RESULT k0 r1 c0 +1344 w2");
 	assert_true(rig_result_is(b->r, 3));
@@ -209,7 +210,7 @@ static void ends__job(void **state)
 	struct burst *b = open_burst(2, 1);
 
 	add_push(b, 0, 0, 1);
-	add_push(b, 1, 0, 2); /* results wait for both */
+	add_push(b, 1, 0, 2); /* completes the sum for both */
 	add_leave(b, 0, 0);
 	add_leave(b, 1, 0);
 	add_push(b, 1, 0, 2);
@@ -221,7 +222,7 @@ static void ends__job(void **state)
 	server_rig_close(b->r);
 }
 
-/* Pushes after its failure are not folded. */
+/* Pushes after the job's failure are not folded. */
 static void ends__job_with_an_error(void **state)
 {
 	struct burst *b = open_burst(2, 2);
@@ -243,7 +244,8 @@ static void ends__job_with_an_error(void **state)
 
 /* --- what a burst costs --- */
 
-/* Each session that has to do with it is looked at once, not for each frame. */
+/* The server looks at each session that a burst concerns once, not once per
+ * frame. */
 static void look__once(void **state)
 {
 	struct burst *b = open_burst(4, 16);
@@ -259,7 +261,7 @@ static void look__once(void **state)
 	server_rig_close(b->r);
 }
 
-/* A member that sent nothing is looked at, since there are results for it. */
+/* A member that sent nothing is also looked at if there are results for it. */
 static void look__at_those_that_wait(void **state)
 {
 	struct burst *b = open_burst(2, 1);
@@ -272,7 +274,7 @@ static void look__at_those_that_wait(void **state)
 	server_rig_close(b->r);
 }
 
-/* A DECLARE of @n tensors from worker @i. */
+/* Add a DECLARE of @n tensors from worker @i. */
 static void add_declare(struct burst *b, uint32_t i, uint32_t n)
 {
 	uint8_t payload[PEER_PAYLOAD];
@@ -307,8 +309,8 @@ static uint32_t n_answers(const char *text)
 	return n;
 }
 
-/* All members declare at once.  A burst, and then each tick, looks at as many
- * DECLAREs as have SW_DECLARE_BURST tensors; the others are put aside. */
+/* All members declare at once. Each burst and each tick processes DECLAREs of
+ * up to SW_DECLARE_BURST tensors; the server defers the others. */
 static void declare__all_at_once(void **state)
 {
 	enum { MEMBERS = 8, TENSORS = 40 };
@@ -340,7 +342,7 @@ static uint32_t take(struct burst *b, struct sw_tx_frame *out)
 	return node->tx(node, b->r->now_ns, 0, out, 16);
 }
 
-/* Each has a payload of its own. */
+/* Each control frame in a burst has a payload of its own. */
 static void leave__control_frames(void **state)
 {
 	struct burst *b = open_burst(3, 2);
@@ -363,8 +365,9 @@ static void leave__control_frames(void **state)
 	server_rig_close(b->r);
 }
 
-/* A run goes on with the next tensor of its class, not of one less urgent: what
- * others get is first. */
+/* After a tensor's results the server continues with the next tensor of the
+ * same class. A less urgent class waits until the other members have had
+ * theirs. */
 static void leave__by_class(void **state)
 {
 	struct burst *b = open_burst(2, 1);

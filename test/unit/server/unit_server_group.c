@@ -1,4 +1,4 @@
-/* unit_server_group.c - groups at a server: their streams end together.
+/* unit_server_group.c - groups at a server: all their streams end together.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -17,7 +17,8 @@ static void open_stream(struct server_rig *r, uint32_t i, const char *name)
 		name);
 }
 
-/* Three members; all have opened g/a, rank 0 also g/b and h/a: keys 0, 1, 2. */
+/* Open a server of three members. All have opened g/a, rank 0 also g/b and h/a;
+ * their keys are 0, 1 and 2. */
 static struct server_rig *open_groups(void)
 {
 	static struct server_rig r;
@@ -54,7 +55,8 @@ static const char *push(struct server_rig *r, uint32_t i, uint32_t key)
 	return rig_tx(r);
 }
 
-/* @round  0: the group is closed */
+/* Send END, or CLOSE if @round is 0; return the frames that the server
+ * sends. */
 static const char *say(struct server_rig *r, uint32_t i, uint32_t key,
 	uint32_t round, int err, const char *text)
 {
@@ -111,7 +113,7 @@ static void dead__all_streams_of_the_group(void **state)
 	server_rig_close(r);
 }
 
-/* The error of the last DECLARED, which refuses its only item. */
+/* Return the error of the last DECLARED, which refused its only item. */
 static int refusal(const struct server_rig *r)
 {
 	struct sw_fault fault;
@@ -137,8 +139,9 @@ static void dead__who_opens_a_stream_later_is_refused(void **state)
 	server_rig_close(r);
 }
 
-/* The group for which there is no room is dead, at each who opens it; it takes
- * nothing, and others go on: also when there would be room again. */
+/* A group without room for its window is dead for every member that opens it,
+ * even if there is room later. It takes no memory and does not affect other
+ * groups. */
 static void dead__no_room_for_its_window(void **state)
 {
 	static const char why[] =
@@ -149,7 +152,7 @@ static void dead__no_room_for_its_window(void **state)
 
 	r->srv->quota.bytes = before + 4096;
 	open_stream(r, 0, "i/a");
-	assert_null(strstr(r->text, "DECLARED")); /* it is put aside */
+	assert_null(strstr(r->text, "DECLARED")); /* the server defers it */
 	rig_tick(r, r->srv->params.retry_min);
 	rig_tx(r);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -171,7 +174,8 @@ static void dead__no_room_for_its_window(void **state)
 	server_rig_close(r);
 }
 
-/* Two streams of a batch, of which the first has room: that one is admitted. */
+/* Of two streams in a batch only the first has room: the server admits it and
+ * refuses the second. */
 static void dead__no_room_for_the_last_of_a_batch(void **state)
 {
 	struct sw_declare_head head = {.n = 2, .payload = PEER_PAYLOAD};
@@ -191,7 +195,7 @@ static void dead__no_room_for_the_last_of_a_batch(void **state)
 	}
 	r->srv->quota.bytes = used(r) + each;
 	peer_say(&r->w[0], SW_DECLARE, bytes, (end - bytes));
-	assert_null(strstr(rig_tx(r), "DECLARED")); /* it is put aside */
+	assert_null(strstr(rig_tx(r), "DECLARED")); /* the server defers it */
 	rig_tick(r, r->srv->params.retry_min);
 	assert_contains(
 		rig_tx(r), "w0 DECLARED k4 k-1 refused stream j/a: quota");
@@ -199,7 +203,7 @@ static void dead__no_room_for_the_last_of_a_batch(void **state)
 	server_rig_close(r);
 }
 
-/* Errors that say no such thing are a mismatch. */
+/* An END with an unexpected error code counts as a mismatch. */
 static void dead__by_a_strange_error(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -227,7 +231,7 @@ static void closed__by_all_frees_the_windows(void **state)
 	server_rig_close(r);
 }
 
-/* A late frame is acknowledged and ignored. */
+/* The server acknowledges and ignores late frames of a closed group. */
 static void closed__late_frames(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -235,9 +239,10 @@ static void closed__late_frames(void **state)
 
 	for (uint32_t i = 0; i < 3; i++)
 		peer_fill(&r->w[i], call(0, 1), 1);
-	rig_tx(r); /* results are on their way */
+	rig_tx(r); /* results are in flight */
 	for (uint32_t i = 0; i < 3; i++)
-		peer_fill(&r->w[i], call(0, 2), 1); /* and marked */
+		/* and results are marked to be sent */
+		peer_fill(&r->w[i], call(0, 2), 1);
 	for (uint32_t i = 0; i < 3; i++)
 		close_group(r, i, 0);
 	folded = r->srv->stats.push_folded;
@@ -249,20 +254,21 @@ static void closed__late_frames(void **state)
 	assert_string_equal(close_group(r, 1, 0), "w1 KEEPALIVE");
 	assert_int_equal(r->srv->stats.rx_key, 0);
 	peer_ack(&r->w[0], 0, 2);
-	rig_tick(r, SW_S); /* the others' are lost */
+	rig_tick(r, SW_S); /* the other results are lost */
 	assert_null(strstr(rig_tx(r), "RESULT"));
 	assert_int_equal(r->srv->stats.push_folded, folded);
 	server_rig_close(r);
 }
 
-/* The server does not wait for a member that has closed it. */
+/* If a member has closed the group, the server does not let others wait for
+ * it. */
 static void closed__by_one_that_others_wait_for(void **state)
 {
 	struct server_rig *r = open_groups();
 	const char *text;
 
 	close_group(r, 1, 0);
-	text = push(r, 0, 1); /* opened when it was closed by one already */
+	text = push(r, 0, 1); /* this stream was opened before the close */
 	assert_contains(text,
 		"w0 END k0 r1 group k0: rank 0 waits for rank 1, which "
 		"has closed the group");
@@ -282,7 +288,7 @@ static void closed__before_a_stream_was_opened(void **state)
 	server_rig_close(r);
 }
 
-/* It closes while others wait for it. */
+/* A member closes the group while another member waits for it. */
 static void closed__when_others_wait(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -295,7 +301,8 @@ static void closed__when_others_wait(void **state)
 	server_rig_close(r);
 }
 
-/* Also who only gets: its giver's window would stand still in the end. */
+/* The same holds for a member that only receives: if it never acknowledged, the
+ * sender's window could not move. */
 static void closed__when_it_was_to_get(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -309,7 +316,8 @@ static void closed__when_it_was_to_get(void **state)
 	server_rig_close(r);
 }
 
-/* It has had its part of all that was called. */
+/* A member that has pushed its part of every call may close without ending the
+ * group. */
 static void closed__when_others_only_lag(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -321,7 +329,8 @@ static void closed__when_others_only_lag(void **state)
 	server_rig_close(r);
 }
 
-/* A member that has closed a dead group is told nothing more of it. */
+/* The server sends nothing more about a dead group to a member that has closed
+ * it. */
 static void closed__when_it_was_dead(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -333,7 +342,7 @@ static void closed__when_it_was_dead(void **state)
 			.round = 1,
 			.payload_len = sizeof(fault)},
 		&fault);
-	text = close_group(r, 1, 0); /* before the server sends */
+	text = close_group(r, 1, 0); /* before the server sends END */
 	assert_contains(text, "w0 END k0 r1 " WHY);
 	assert_null(strstr(text, "w1 END"));
 	close_group(r, 0, 0);
@@ -356,7 +365,7 @@ static void closed__by_who_leaves(void **state)
 	server_rig_close(r);
 }
 
-/* A tensor has nothing to close. */
+/* A tensor cannot be closed. */
 static void closed__a_tensor(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -367,8 +376,8 @@ static void closed__a_tensor(void **state)
 	server_rig_close(r);
 }
 
-/* A member that says END and CLOSE again changes nothing: the first reason
- * stays, and the windows stay until the others have closed. */
+/* A repeated END or CLOSE changes nothing: the first reason stays, and the
+ * windows stay until the other members have closed the group. */
 static void end__and_close_again(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -384,7 +393,7 @@ static void end__and_close_again(void **state)
 	server_rig_close(r);
 }
 
-/* An END of an unknown kind, or without a reason. */
+/* The server refuses an END or CLOSE of an unknown kind or without a reason. */
 static void end__forged(void **state)
 {
 	static const uint8_t types[] = {SW_END, SW_CLOSE};
@@ -407,12 +416,12 @@ static void end__forged(void **state)
 		&fault);
 	assert_int_equal(r->srv->stats.rx_state, 3);
 	assert_null(strstr(rig_tx(r), "END"));
-	assert_null(strstr(push(r, 0, 0), "END")); /* it lives */
+	assert_null(strstr(push(r, 0, 0), "END")); /* the group lives */
 	server_rig_close(r);
 }
 
-/* The key of a stream that is not the group's first names no group, and that of
- * a group of other members none that the sender could end. */
+/* A stream's key that is not the group's first one names no group. A member
+ * cannot end a group that it does not belong to. */
 static void end__of_no_group_of_ours(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -435,7 +444,7 @@ static void end__of_no_group_of_ours(void **state)
 	server_rig_close(r);
 }
 
-/* A stream ends at once, whatever round a member names. */
+/* A stream ends at once, even if END names a future round. */
 static void end__from_a_round_of_the_future(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -446,8 +455,8 @@ static void end__from_a_round_of_the_future(void **state)
 	server_rig_close(r);
 }
 
-/* All have closed it: the identifier is retired, also when a new group has the
- * index. */
+/* When all members have closed a group, its identifier is retired, even if a
+ * new group has the index. */
 static void end__after_the_group_was_freed(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -484,7 +493,7 @@ static void open__by_who_has_closed_it(void **state)
 	server_rig_close(r);
 }
 
-/* Streams of one group have the same ranks. */
+/* All streams of a group must have the same ranks. */
 static void open__with_other_ranks(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -499,7 +508,8 @@ static void open__with_other_ranks(void **state)
 	server_rig_close(r);
 }
 
-/* The seventeenth ends the group, and nothing else. */
+/* A group has at most 16 streams; another one ends the group and nothing
+ * else. */
 static void open__too_many(void **state)
 {
 	struct server_rig *r = open_groups();
@@ -519,7 +529,7 @@ static void open__too_many(void **state)
 
 /* --- other kinds, under one number --- */
 
-/* Rank @i waits on stream @key for collective @number. */
+/* Let rank @i wait on stream @key for collective @number. */
 static const char *waits(
 	struct server_rig *r, uint32_t i, uint32_t key, uint32_t number)
 {
@@ -540,7 +550,8 @@ static void kinds__other_ones_under_one_number(void **state)
 	assert_null(strstr(waits(r, 1, 0, 6), "END"));
 	assert_null(strstr(waits(r, 1, 0, 8), "END"));
 	assert_null(strstr(waits(r, 0, 1, 7), "END"));
-	assert_null(strstr(waits(r, 0, 2, 7), "END")); /* another group */
+	/* a stream of another group */
+	assert_null(strstr(waits(r, 0, 2, 7), "END"));
 	assert_contains(waits(r, 1, 0, 7),
 		"w1 END k0 r1 group k0: rank 1 calls a, rank 0 "
 		"all_reduce (collective 7)");
@@ -550,7 +561,7 @@ static void kinds__other_ones_under_one_number(void **state)
 	server_rig_close(r);
 }
 
-/* In a tensor it is a chunk. */
+/* In a tensor the same field is a chunk, not a collective. */
 static void kinds__not_of_tensors(void **state)
 {
 	struct server_rig *r = open_groups();

@@ -1,7 +1,7 @@
-/* unit_server_hostile.c - what a server makes of frames that should not be.
+/* unit_server_hostile.c - how a server handles invalid and forged frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * In every test worker 1 misbehaves, and worker 0 gets its sum all the same.
+ * In every test worker 1 misbehaves, and worker 0 still gets its sum.
  */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -15,7 +15,7 @@ static struct server_rig *open_rig(uint32_t n_chunks)
 	return &r;
 }
 
-/* The job still works: one more round, exact. */
+/* Check that the job still works: sum one more round exactly. */
 static void assert_sums(struct server_rig *r)
 {
 	uint32_t round =
@@ -39,7 +39,7 @@ static void close_rig(struct server_rig *r)
 	server_rig_close(r);
 }
 
-/* A PUSH of worker 1 with a field that the test has set. */
+/* Send a PUSH of worker 1 with a field that the test changed. */
 static void push_header(struct server_rig *r, struct sw_header h)
 {
 	uint8_t payload[SW_PAYLOAD_MAX] = {0};
@@ -100,8 +100,8 @@ static void rx__damaged_header(void **state)
 	close_rig(r);
 }
 
-/* Each frame of an earlier run of the job, from the same address under the same
- * session, changes nothing: its seed is another one. */
+/* Frames of an earlier run of the job have no effect, even from the same
+ * address in the same session, because their seed differs. */
 static void rx__earlier_run(void **state)
 {
 	static const uint8_t types[] = {SW_DECLARE, SW_LEAVE, SW_KEEPALIVE,
@@ -160,8 +160,8 @@ static void rx__stranger_with_a_seed(void **state)
 	close_rig(r);
 }
 
-/* LEFT to a session that the server does not know has the seed of the frame
- * that it answers: so its worker knows that it is meant. */
+/* LEFT for an unknown session has the seed of the frame that it answers, so the
+ * worker knows that LEFT is genuine. */
 static void left__has_the_seed_of_the_question(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -216,7 +216,7 @@ static void rx__corrupted_control_payload(void **state)
 	close_rig(r);
 }
 
-/* Sessions that never were or are over: told so, in few bytes. */
+/* Frames of sessions that never existed or have ended get a short LEFT. */
 static void rx__stale_generation(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -237,7 +237,7 @@ static void rx__stale_generation(void **state)
 	close_rig(r);
 }
 
-/* Somebody else's session, or one's own from another address. */
+/* A session's frames are valid only from its own address. */
 static void rx__session_of_another_address(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -254,7 +254,7 @@ static void rx__session_of_another_address(void **state)
 	close_rig(r);
 }
 
-/* Types that only a server sends, and handshakes without a handshake. */
+/* The server drops types that only a server sends. */
 static void rx__types_of_a_server(void **state)
 {
 	static const struct {
@@ -273,7 +273,8 @@ static void rx__types_of_a_server(void **state)
 			zeros);
 		assert_int_equal(r->srv->stats.rx_state, i + 1);
 	}
-	assert_string_equal(rig_tx(r), "w1 KEEPALIVE"); /* STATUS was taken */
+	/* acknowledges STATUS */
+	assert_string_equal(rig_tx(r), "w1 KEEPALIVE");
 	close_rig(r);
 }
 
@@ -336,7 +337,7 @@ static void push_and_query__round_before_the_first(void **state)
 	close_rig(r);
 }
 
-/* It may lie about the credit, but gets only the bytes that exist. */
+/* A worker may lie about credit, but gets only the bytes that exist. */
 static void hear__implausible_grant_and_consumed(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -352,7 +353,7 @@ static void hear__implausible_grant_and_consumed(void **state)
 	close_rig(r);
 }
 
-/* The packet number jumps to the end of its range: only its own session stops
+/* If the packet number jumps to the end of its range, only that session stops
  * receiving. */
 static void hear__number_at_the_end(void **state)
 {
@@ -362,14 +363,14 @@ static void hear__number_at_the_end(void **state)
 	h.psn = 0xffffffffffffULL;
 	push_header(r, h);
 	rig_tx(r);
-	peer_push(&r->w[1], 0, 1, 0, 9); /* folded, whatever its number */
+	peer_push(&r->w[1], 0, 1, 0, 9); /* folded despite its number */
 	peer_push(&r->w[0], 0, 1, 0, 1);
 	rig_tx(r);
-	assert_true(rig_result_is(r, 1)); /* the zeros came first */
+	assert_true(rig_result_is(r, 1)); /* the zeros arrived first */
 	close_rig(r);
 }
 
-/* Full QUERIES one after the other: one answer of bounded size. */
+/* A storm of full QUERIES gets one answer of bounded size. */
 static void query__storm(void **state)
 {
 	struct server_rig *r = open_rig(200);
@@ -391,7 +392,7 @@ static void query__storm(void **state)
 	close_rig(r);
 }
 
-/* QUERIES of a finished sum send it once, not once per QUERY. */
+/* Repeated QUERIES of a finished sum cause one RESULT, not one each. */
 static void query__storm_of_a_finished_sum(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -466,7 +467,8 @@ static void leave__twice(void **state)
 	server_rig_close(r);
 }
 
-/* Its reason gets into the log and to the others: as text. */
+/* A member's reason for leaving reaches the log and the other members as clean
+ * text. */
 static void leave__with_controls(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -524,7 +526,7 @@ static void leave__played_back_later(void **state)
 	server_rig_close(&r);
 }
 
-/* One job fails, stalls and floods; the other one does not notice. */
+/* If one job fails, stalls and floods, the other job is not affected. */
 static void jobs__are_apart(void **state)
 {
 	struct server_rig *r = open_rig(1);
@@ -542,19 +544,20 @@ static void jobs__are_apart(void **state)
 	rig_tx(r);
 	assert_contains(rig_declare(r, 2, "x", SW_I32, 2 * PEER_CHUNK, 0),
 		"w2 DECLARED k0");
-	peer_push(&r->w[2], 0, 1, 0, 77); /* the same key, another job */
+	peer_push(&r->w[2], 0, 1, 0, 77); /* the same key in another job */
 	rig_tx(r);
 	assert_true(rig_result_is(r, 77));
-	peer_push(&r->w[2], 0, 1, 1, 5); /* chunk 1 is not in the first job */
+	peer_push(&r->w[2], 0, 1, 1, 5); /* the first job has no chunk 1 */
 	peer_leave(&r->w[2], SW_ECORRUPT, "bye");
 	assert_null(strstr(rig_tx(r), "w0"));
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	close_rig(r);
 }
 
-/* While the job runs, PROBEs are answered with as many bytes, but none larger
- * than its payload, and not in a row. PATHS count once, before it runs, with a
- * valid size. A declaration with another payload is dropped (I4, I5). */
+/* While the job runs, the server answers a PROBE with the same number of bytes,
+ * but no PROBE larger than the payload, and not several in a row. PATHS count
+ * once, before the job runs, with a valid size. A DECLARE with another payload
+ * is dropped (I4, I5). */
 static void jobs__forged_probes_and_paths(void **state)
 {
 	static const uint8_t zeros[SW_PAYLOAD_MAX];
@@ -580,7 +583,7 @@ static void jobs__forged_probes_and_paths(void **state)
 	server_rig_close(&r);
 }
 
-/* The least of what members say is the job's payload. */
+/* The job's payload is the smallest one that a member reports. */
 static void jobs__take_the_least_payload(void **state)
 {
 	static const uint8_t zeros[SW_PAYLOAD_MAX];
@@ -590,11 +593,11 @@ static void jobs__take_the_least_payload(void **state)
 	r.w[1].payload = 1216;
 	for (uint32_t i = 0; i < 2; i++)
 		rig_join(&r, i);
-	peer_paths(&r.w[0], 1152); /* not yet PROBING */
+	peer_paths(&r.w[0], 1152); /* the job is not PROBING yet */
 	assert_int_equal(r.srv->stats.rx_state, 1);
 	peer_say(&r.w[0], SW_PROBE, zeros, 1344);
 	assert_contains(rig_tx(&r), "w0 PROBE +1344");
-	peer_say(&r.w[0], SW_PROBE, zeros, 1345); /* no such size */
+	peer_say(&r.w[0], SW_PROBE, zeros, 1345); /* not a valid size */
 	assert_int_equal(r.srv->stats.rx_length, 1);
 	r.w[0].has_probed = false;
 	rig_join(&r, 2);

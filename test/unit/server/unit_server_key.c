@@ -1,4 +1,4 @@
-/* unit_server_key.c - keys at a server: an index has one after another.
+/* unit_server_key.c - keys at a server: an index serves one key after another.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -8,10 +8,11 @@
 enum {
 	LOG2 = SW_WINDOW_MIN_LOG2,
 	REUSED = 10000,
-	NEXT = SW_KEY_INDICES, /* from a key to that of the next generation */
+	/* difference between a key and the next one at the same index */
+	NEXT = SW_KEY_INDICES,
 };
 
-/* A DECLARE of streams of all members, or of tensors, one behind the other. */
+/* A DECLARE with several streams of all members, or tensors. */
 struct batch {
 	uint8_t bytes[SW_PAYLOAD_MAX];
 	struct sw_declare_head head;
@@ -86,7 +87,7 @@ static struct server_rig *open_joined(uint16_t n_members)
 	return &r;
 }
 
-/* A server of two members that is not the coordinator. */
+/* Open a server of two members that is not the coordinator. */
 static struct server_rig *open_second(void)
 {
 	static struct server_rig r;
@@ -108,7 +109,8 @@ static struct server_rig *open_second(void)
 	return &r;
 }
 
-/* As often as anybody likes: what a server has does not grow. */
+/* A member may reopen a group any number of times; the server's memory does not
+ * grow. */
 static void key__of_a_group_that_is_opened_again(void **state)
 {
 	struct server_rig *r = open_joined(1);
@@ -117,7 +119,7 @@ static void key__of_a_group_that_is_opened_again(void **state)
 
 	rig_declare(r, 0, "t", SW_I32, 10, 0);
 	for (uint32_t n = 0; n < REUSED; n++) {
-		/* index 0 is the tensor's */
+		/* the tensor has index 0 */
 		uint32_t key = n / (NEXT - 1) * NEXT + 1 + n % (NEXT - 1);
 
 		snprintf(name, sizeof(name), "g#%u/a", n);
@@ -134,8 +136,8 @@ static void key__of_a_group_that_is_opened_again(void **state)
 	server_rig_close(r);
 }
 
-/* Each open stream has one key, and only one; the next stream gets the key of a
- * released one. */
+/* Each open stream has exactly one key. When all indices are taken, the next
+ * stream gets the index of a released key. */
 static void key__when_all_are_taken(void **state)
 {
 	struct server_rig *r = open_joined(1);
@@ -164,14 +166,15 @@ static void key__when_all_are_taken(void **state)
 	server_rig_close(r);
 }
 
-/* Generations end, too: then no key is used twice. */
+/* When the generations are exhausted, the server refuses streams instead of
+ * reusing a key. */
 static void key__of_the_last_generation(void **state)
 {
 	struct server_rig *r = open_joined(1);
 
 	shard(r)->last_key = SW_KEY_NONE - SW_KEY_INDICES - 1;
 	assert_contains(open_stream(r, 0, SW_KEY_NONE, "a/a"),
-		"k-4097"); /* the one below it */
+		"k-4097"); /* the key below the limit */
 	assert_contains(open_stream(r, 0, SW_KEY_NONE, "b/a"), "SW_EREFUSED");
 	server_rig_close(r);
 }
@@ -187,8 +190,7 @@ static struct sw_header call(uint8_t type, uint32_t key)
 	return h;
 }
 
-/* Whatever still comes with an older key at that index is acknowledged, and
- * changes nothing. */
+/* Frames with an older key at an index are acknowledged and have no effect. */
 static void key__of_the_past(void **state)
 {
 	struct server_rig *r = open_joined(1);
@@ -207,7 +209,7 @@ static void key__of_the_past(void **state)
 	assert_string_equal(rig_tx(r), "");
 	rig_tick(r, SW_MS);
 	assert_contains(rig_tx(r), "w0 ACK 0:1-3");
-	peer_ack(&r->w[0], 7, 1); /* of the RESULT */
+	peer_ack(&r->w[0], 7, 1); /* the ACK of the RESULT */
 	peer_query(&r->w[0], 7, 1, 0);
 	assert_string_equal(rig_tx(r), "");
 	assert_string_equal(say(r, 0, 7, 1, "late"), "w0 KEEPALIVE");
@@ -218,13 +220,13 @@ static void key__of_the_past(void **state)
 	assert_false(t->group->from || t->group->closed);
 	peer_fill(&r->w[0], call(SW_PUSH, NEXT + 7), 1);
 	assert_contains(rig_tx(r), "RESULT k4103");
-	/* and of one that is to come */
+	/* a future key is an error */
 	peer_fill(&r->w[0], call(SW_PUSH, 2 * NEXT + 7), 1);
 	assert_int_equal(r->srv->stats.rx_key, 1);
 	server_rig_close(r);
 }
 
-/* A result of the old one is lost when the new one is there. */
+/* A lost result is not retransmitted when another key has its index. */
 static void key__of_a_result_that_was_lost(void **state)
 {
 	struct server_rig *r = open_joined(1);
@@ -242,8 +244,9 @@ static void key__of_a_result_that_was_lost(void **state)
 	server_rig_close(r);
 }
 
-/* At another server than the coordinator not all may have closed what had the
- * index: what comes before it in the batch is admitted, then it waits. */
+/* At a server that is not the coordinator some members may not have closed the
+ * index's previous group yet. The server admits the batch's items before it and
+ * then waits. */
 static void key__that_is_early(void **state)
 {
 	struct server_rig *r = open_second();
@@ -262,13 +265,15 @@ static void key__that_is_early(void **state)
 		rig_tick(r, r->srv->params.retry_min);
 		assert_string_equal(rig_tx(r), "");
 	}
-	close_stream(r, 1, 7); /* it is behind the DECLARE of another member */
+	/* this CLOSE follows the DECLARE of another member */
+	close_stream(r, 1, 7);
 	rig_tick(r, r->srv->params.retry_min);
 	assert_string_equal(rig_tx(r), "w0 DECLARED k4103");
 	server_rig_close(r);
 }
 
-/* A DECLARE of what all have closed here is answered, and takes nothing. */
+/* The server answers a DECLARE of a group that all members have closed here,
+ * and reserves nothing. */
 static void key__that_is_declared_late(void **state)
 {
 	struct server_rig *r = open_second();
@@ -284,9 +289,9 @@ static void key__that_is_declared_late(void **state)
 	server_rig_close(r);
 }
 
-/* A server may have a stream of a group before the group's first one, or
- * without it: the group ends and is closed by its identifier all the same,
- * which is retired with it. */
+/* A server may have a group's later stream before or without its first one.
+ * Members still end and close the group by its identifier, which is then
+ * retired. */
 static void key__of_a_first_stream_that_is_not_here(void **state)
 {
 	struct server_rig *r = open_second();
@@ -315,7 +320,7 @@ static void key__of_a_first_stream_that_is_not_here(void **state)
 	server_rig_close(r);
 }
 
-/* A member that knows of the death is not told again. */
+/* A member that already knows of the death gets no END. */
 static void key__of_a_dead_stream(void **state)
 {
 	struct server_rig *r = open_joined(3);
@@ -323,7 +328,7 @@ static void key__of_a_dead_stream(void **state)
 
 	shard(r)->last_key = 20 * NEXT + 6;
 	open_stream(r, 0, SW_KEY_NONE, "g/a");
-	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 3, "g/a"); /* of other ranks */
+	put(&b, SW_MODE_STREAM, SW_KEY_NONE, 3, "g/a"); /* with other ranks */
 	assert_contains(send(r, 1, &b), "w1 DECLARED");
 	assert_contains(open_stream(r, 2, SW_KEY_NONE, "g/a"),
 		"w2 DECLARED"); /* refused */
@@ -334,8 +339,8 @@ static void key__of_a_dead_stream(void **state)
 	server_rig_close(r);
 }
 
-/* CLOSE of a key that is past, or unknown, is acknowledged and changes nothing.
- */
+/* The server acknowledges a CLOSE of a retired or unknown key; it has no
+ * effect. */
 static void key__closed_that_is_unknown(void **state)
 {
 	struct server_rig *r = open_joined(1);

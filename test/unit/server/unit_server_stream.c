@@ -1,4 +1,4 @@
-/* unit_server_stream.c - streams at a server: how they get in, who differs.
+/* unit_server_stream.c - streams at a server: admission and mismatches.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ static void declare__of_some_members(void **state)
 	server_rig_close(r);
 }
 
-/* A window's memory is taken once, whatever goes through it; a stream takes no
+/* A stream takes the memory of its window once, whatever its traffic, and no
  * place on the line of tensors. */
 static void declare__takes_its_window(void **state)
 {
@@ -93,7 +93,8 @@ static void declare__bad_window(void **state)
 		assert_int_equal(r->srv->stats.rx_length, i + 1);
 	}
 	assert_string_equal(
-		declare(r, 0, 0, LOG2, 0), "w0 KEEPALIVE"); /* of nobody */
+		/* without members */
+		declare(r, 0, 0, LOG2, 0), "w0 KEEPALIVE");
 	assert_int_equal(n_tensors(r), 0);
 	server_rig_close(r);
 }
@@ -123,7 +124,8 @@ static void declare__in_an_asynchronous_job(void **state)
 	server_rig_close(r);
 }
 
-/* A member that opens it differently is refused, and all learn it. */
+/* The server refuses a member that opens the stream differently, and tells
+ * all. */
 static void differs(uint64_t members, uint32_t window_log2, uint32_t priority)
 {
 	struct server_rig *r = open_joined(3, false);
@@ -183,8 +185,8 @@ static struct sw_header call(
 	return h;
 }
 
-/* Rank 1 begins, rank 2 calls something else: all hear one sentence, also who
- * comes later; the job goes on. */
+/* Rank 1 begins, and rank 2 calls something else. All members get the same
+ * sentence, also a later caller; the job continues. */
 static void clash(
 	struct sw_header first, struct sw_header other, const char *why)
 {
@@ -204,7 +206,7 @@ static void clash(
 	}
 	peer_fill(&r->w[0], call(SW_ALL_REDUCE, 0, 1), 1);
 	peer_query(&r->w[1], 0, 1, 1);
-	assert_null(strstr(rig_tx(r), "END")); /* it was said */
+	assert_null(strstr(rig_tx(r), "END")); /* END was already sent */
 	assert_int_equal(r->srv->jobs[0].shard.n_open, 0);
 	assert_int_equal(r->srv->jobs[0].status.state, SW_JOB_RUNNING);
 	server_rig_close(r);
@@ -243,7 +245,7 @@ static void push__another_count(void **state)
 		"rank 2 calls all_reduce with another count or root than rank "
 		"1");
 	h.step = 5;
-	h.chunk = 2; /* it called another kind before */
+	h.chunk = 2; /* rank 2 has called another kind before */
 	clash(call(SW_ALL_REDUCE, 0, 1), h,
 		"rank 2 calls all_reduce as collective 2, rank 1 as 1");
 }
@@ -259,8 +261,8 @@ static void push__another_root(void **state)
 		"with one of rank 0's");
 }
 
-/* A server that does not coordinate knows the ranks of members that have joined
- * it, each from its own JOIN; it cannot name others. */
+/* A server that is not the coordinator knows a member's ranks only from that
+ * member's JOIN, so it cannot name others. */
 enum { KEY = 7 };
 
 static struct server_rig *open_second(void)
@@ -329,7 +331,7 @@ static struct sw_header want(uint32_t j, uint16_t n)
 	return h;
 }
 
-/* The root gives chunk @j. */
+/* Push chunk @j as the root. */
 static void give(struct server_rig *r, uint32_t j)
 {
 	struct sw_header h = call(SW_BCAST, 0, 1);
@@ -339,8 +341,8 @@ static void give(struct server_rig *r, uint32_t j)
 	peer_fill(&r->w[0], h, (int32_t)j);
 }
 
-/* One frame for many results; asked again, for none that is there or on its
- * way. */
+/* One WANT asks for many results. A repeated WANT causes no RESULT that is
+ * already held or in flight. */
 static void want__many_in_one(void **state)
 {
 	struct server_rig *r = open_stream();
@@ -365,7 +367,7 @@ static void want__many_in_one(void **state)
 	server_rig_close(r);
 }
 
-/* A part of it is done before it comes, at all ends of a number. */
+/* Some chunks of a WANT are complete before it arrives; their numbers wrap. */
 static void want__over_the_base(void **state)
 {
 	struct server_rig *r = open_stream();
@@ -382,7 +384,7 @@ static void want__over_the_base(void **state)
 	server_rig_close(r);
 }
 
-/* A malformed frame is neither taken nor acknowledged. */
+/* Check that the server neither takes nor acknowledges a malformed frame. */
 static void not_wanted(
 	struct server_rig *r, struct sw_header h, const uint64_t *counter)
 {
@@ -409,14 +411,14 @@ static void want__of_what_there_is_not(void **state)
 	not_wanted(r, want(1, 0), &st->rx_weight);
 	not_wanted(r, want((uint32_t)-70, SW_WANT_MAX + 1), &st->rx_weight);
 	not_wanted(r, want(1, UINT16_MAX), &st->rx_weight);
-	h.key = 1; /* a tensor */
+	h.key = 1; /* the key of a tensor */
 	h.op = SW_ROUND_COPY;
 	not_wanted(r, h, &st->rx_key);
 	h.key = 2;
 	not_wanted(r, h, &st->rx_key);
 	not_wanted(r, call(SW_ALL_REDUCE, 0, 0), &st->rx_length);
 	h = want(1, 1);
-	h.type = SW_PUSH; /* of nothing */
+	h.type = SW_PUSH; /* a PUSH without a payload */
 	h.weight = 0;
 	not_wanted(r, h, &st->rx_length);
 	server_rig_close(r);
@@ -424,7 +426,8 @@ static void want__of_what_there_is_not(void **state)
 
 /* --- base is told --- */
 
-/* Acknowledge what came last; the members hear of every fourth of a window. */
+/* Let each result be acknowledged; members hear of the base at every quarter of
+ * a window. */
 static void fate__members_are_told(void **state)
 {
 	struct server_rig *r = open_stream();

@@ -1,10 +1,11 @@
-/* unit_share.c - what each job gets of a server.
+/* unit_share.c - each job's share of a server.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/error.h"
 #include "engine/server/share.h"
 #include "test/support/server_rig.h"
 
-/* Worker 0 is of job "job", worker 1 of job "other", of weight 3. */
+/* Open a server with worker 0 in job "job" and worker 1 in job "other", which
+ * has weight 3. */
 static struct server_rig *open_rig(void)
 {
 	static const struct sw_share shares[] = {
@@ -44,7 +45,8 @@ static void share__by_name(void **state)
 	server_rig_close(r);
 }
 
-/* An open job follows; one above its new quota keeps what it has. */
+/* A changed share applies to open jobs; a job above its new quota keeps its
+ * memory. */
 static void share__changes_while_jobs_run(void **state)
 {
 	static struct sw_share shares[] = {
@@ -78,8 +80,8 @@ static void share__weight_out_of_range(void **state)
 	server_rig_close(r);
 }
 
-/* A lone job has the whole window, whatever its weight; each of two busy ones
- * has its part, until one rests. */
+/* A lone job has the whole window for any weight. Two busy jobs have windows by
+ * weight, until one of them is idle. */
 static void tick__windows_of_the_busy(void **state)
 {
 	struct server_rig *r = open_rig();
@@ -101,8 +103,8 @@ static void tick__windows_of_the_busy(void **state)
 	server_rig_close(r);
 }
 
-/* A job comes into the place of another that was as busy, before anybody has
- * looked: it has its own part, and so have the others. */
+/* A busy job takes the index of another one that was busy, before the next
+ * tick. The windows follow the new job's weight. */
 static void tick__windows_of_who_came(void **state)
 {
 	struct server_rig *r = open_rig();
@@ -132,7 +134,7 @@ static void tick__windows_of_who_came(void **state)
 	server_rig_close(r);
 }
 
-/* A grant is never taken back. */
+/* A grant is never reduced. */
 static void tick__a_grant_stays(void **state)
 {
 	struct server_rig *r = open_rig();
