@@ -1,5 +1,5 @@
-/* coll_rig.h - a client of the toy agent with a device, and a group of all.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* coll_rig.h - a client of the toy agent with a device and a group of all
+ * ranks. SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CUDA_COLL_RIG_H
 #define SW_TEST_UNIT_CUDA_COLL_RIG_H
 
@@ -12,18 +12,18 @@
 #include "pmd/cuda/fake.h"
 #include "test/support/unit.h"
 
-enum { COLL_BYTES = 12 << 20 }; /* of each buffer */
+enum { COLL_BYTES = 12 << 20 }; /* bytes of each buffer */
 
 struct scene {
 	struct rig *r;
 	struct sw_client *c;
 	struct sw_device *d;
 	struct sw_group *g;
-	char *send, *recv; /* "of the device" */
-	char line[640];    /* the last of the log */
+	char *send, *recv; /* both are device memory */
+	char line[640];    /* the last line of the log */
 	uint32_t n_lines;
-	_Atomic bool is_made;    /* computed by a stream */
-	bool is_mute_until_said; /* the agent, until a line was logged */
+	_Atomic bool is_made;    /* a stream has computed the tensor */
+	bool is_mute_until_said; /* the agent is mute until a line is logged */
 };
 
 static inline void keep_line(void *ctx, const char *line)
@@ -31,7 +31,7 @@ static inline void keep_line(void *ctx, const char *line)
 	struct scene *s = ctx;
 
 	if (!strstr(line, " device"))
-		return; /* the agent's */
+		return; /* a line of the agent */
 	snprintf(s->line, sizeof(s->line), "%s", line);
 	s->n_lines++;
 	if (s->is_mute_until_said) {
@@ -117,7 +117,7 @@ static inline char given(uint64_t i, uint32_t salt)
 	return (char)(i * 7 + i / 4099 + salt);
 }
 
-/* Bytes behind the result are not to be written. */
+/* Fill the buffers; 64 bytes after the result must stay unchanged. */
 static inline void coll_fill(
 	struct scene *s, const struct sw_coll_args *a, uint32_t salt)
 {
@@ -128,7 +128,7 @@ static inline void coll_fill(
 	memset(s->recv, 0x55, bytes_out(a) + 64);
 }
 
-/* Check the toy agent's result. */
+/* Check the result that the toy agent computes. */
 static inline void coll_check(
 	const struct scene *s, const struct sw_coll_args *a, uint32_t salt)
 {

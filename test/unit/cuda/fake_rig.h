@@ -1,7 +1,8 @@
 /* fake_rig.h - load a stand-in for the CUDA runtime.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * By its path, as a program loads its own before it opens a device.
+ * The rig loads the library by its path, as a program may load its own before
+ * it opens a device.
  */
 #ifndef SW_TEST_UNIT_CUDA_FAKE_RIG_H
 #define SW_TEST_UNIT_CUDA_FAKE_RIG_H
@@ -14,7 +15,7 @@
 #include "test/cuda/fake.h"
 #include "test/support/unit.h"
 
-/* @version  12 or 13.  Returns what dlclose takes. */
+/* @version is 12 or 13. Returns the handle for dlclose. */
 static inline void *fake_load(uint32_t version, struct fake **out)
 {
 	struct fake *(*state)(void);
@@ -32,7 +33,7 @@ static inline void *fake_load(uint32_t version, struct fake **out)
 	return library;
 }
 
-/* Nothing of it is in use, and none of its functions was misused. */
+/* Check that nothing of the runtime is in use and that no call was invalid. */
 static inline void fake_unload(void *library, const struct fake *f)
 {
 	assert_int_equal(f->bad_calls, 0);

@@ -1,4 +1,4 @@
-/* pipe_rig.h - a pipeline over the back end "fake" and a net that triples.
+/* pipe_rig.h - a pipeline over the back end "fake" and a network that triples.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CUDA_PIPE_RIG_H
 #define SW_TEST_UNIT_CUDA_PIPE_RIG_H
@@ -19,17 +19,18 @@ enum { RIG_TENSORS = 64, RIG_PUSHES = 4096 };
 #define RIG_UNTIL  (sw_edge_now_ns() + UINT64_C(20000000000))
 #define RIG_SUMMED UINT64_MAX
 
-/* A tensor as the net has it: the result is three times what was pushed. */
+/* A tensor in the network: the result is three times the pushed value. */
 struct rig_item {
 	struct sw_pipeline_tensor *t;
 	bool is_open;
 	uint32_t root;
-	uint64_t there; /* bytes */
-	/* By granule: 0: it is not there; when it is summed; RIG_SUMMED. */
+	uint64_t there; /* bytes that have been pushed */
+	/* Per granule: 0: not pushed; the time at which it is summed;
+	 * RIG_SUMMED. */
 	uint64_t *due_ns;
 };
 
-/* The net's record of a push: so many bytes are present. */
+/* The network's record of a push: the number of bytes present after it. */
 struct rig_push {
 	const struct sw_pipeline_tensor *t;
 	uint64_t there;
@@ -40,28 +41,30 @@ struct rig {
 	struct sw_back *back;
 	struct sw_pipeline l;
 	struct sw_pipeline_tensor t[RIG_TENSORS];
-	uint64_t words[RIG_TENSORS]; /* elements, of u64 */
+	uint64_t words[RIG_TENSORS]; /* number of u64 elements */
 	uint64_t *device[RIG_TENSORS], *pinned[RIG_TENSORS];
 	uint32_t n;
 	uint64_t granule;
 	bool is_closed;
-	/* the net: */
+	/* The network: */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct rig_item items[RIG_TENSORS];
 	_Atomic uint64_t delay_ns;
-	_Atomic bool is_stuck;            /* nothing ends */
-	_Atomic bool is_end_stuck;        /* no last granule does */
-	_Atomic bool is_stuck_until_said; /* until a line was logged */
+	_Atomic bool is_stuck;            /* no granule is ever summed */
+	_Atomic bool is_end_stuck;        /* no last granule is ever summed */
+	_Atomic bool is_stuck_until_said; /* the same until a line is logged */
 	_Atomic int fail_push;            /* the error of each push, or 0 */
-	_Atomic int fail_poll;            /* how the first one ends */
-	void (*on_push)(struct rig *r);   /* NULL: nothing; also of grow */
+	/* the result of the first poll that ends */
+	_Atomic int fail_poll;
+	/* called for push and grow; NULL: nothing */
+	void (*on_push)(struct rig *r);
 	struct rig_push pushes[RIG_PUSHES];
 	uint32_t n_pushes, n_given_up, n_lines;
 	char given_up[SW_PIPELINE_WHY], line[SW_PIPELINE_WHY];
 };
 
-/* Never more than has landed, as much as can be seen. */
+/* Accept more bytes of a tensor: at least one more, and at most all. */
 static inline void rig_grow(void *ctx, void *tensor, uint64_t lacks)
 {
 	struct rig *r = ctx;
@@ -200,7 +203,7 @@ static inline void rig_log(void *ctx, const char *line)
 	rig_wake(r);
 }
 
-/* @granule  of the net; @piece_bytes  what the pipeline is told of it */
+/* @granule is the network's, @piece_bytes the pipeline's parameter. */
 static inline struct rig *rig_open_with(const struct sw_back_ops *ops,
 	const char *options, uint64_t granule, uint64_t piece_bytes)
 {
@@ -246,7 +249,8 @@ static inline struct rig *rig_open(const char *options, uint64_t piece_bytes)
 	return rig_open_on(&sw_back_fake, options, piece_bytes);
 }
 
-/* A tensor of @bytes, each element its place and @salt.  Returns its number. */
+/* Add a tensor of @bytes in which each element is its index plus @salt. Return
+ * its number. */
 static inline uint32_t rig_add(struct rig *r, uint64_t bytes, uint32_t priority)
 {
 	uint32_t i = r->n++;
@@ -306,14 +310,14 @@ static inline void rig_wait(struct rig *r, uint32_t i)
 	assert_int_equal(sw_pipeline_wait(&r->l, &r->t[i], RIG_UNTIL, why), 0);
 }
 
-/* For a stream: stand still until the bool is true. */
+/* For a stream: block until the bool is true. */
 static inline void rig_await_true(void *is_open)
 {
 	while (!atomic_load((_Atomic bool *)is_open))
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-/* Let the thread finish its work, and stop it. */
+/* Let the pipeline's thread finish its work, and stop it. */
 static inline void rig_stop(struct rig *r)
 {
 	if (!r->is_closed)

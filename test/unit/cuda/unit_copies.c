@@ -1,4 +1,4 @@
-/* unit_copies.c - copies over a device whose time is a variable.
+/* unit_copies.c - copies of a simulated device whose time is a variable.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -11,15 +11,16 @@ enum {
 	KIB = 1024,
 	MIB = 1024 * KIB,
 	COPIES = 1024,
-	FIXED = 4 * MIB, /* pieces, half of which was copied at once before */
-	SIZES = 12,      /* 4 KiB, 8 KiB … */
+	/* fixed pieces to compare with, each copied in two halves */
+	FIXED = 4 * MIB,
+	SIZES = 12, /* 4 KiB, 8 KiB … */
 };
 
-/* Each way does one copy after the other: latency, then bytes. */
+/* Each direction copies one piece after another: latency, then bytes. */
 struct sw_back {
 	uint64_t now_ns, latency_ns[SW_BACK_WAYS], free_ns[SW_BACK_WAYS];
-	uint64_t bytes_us;    /* per microsecond */
-	uint32_t n_of[SIZES]; /* copies */
+	uint64_t bytes_us;    /* bytes per microsecond */
+	uint32_t n_of[SIZES]; /* number of copies of each size */
 	bool does_copy, is_lost;
 };
 
@@ -46,7 +47,7 @@ static void event_close(struct sw_back *b, void *event)
 	free(event);
 }
 
-/* A place without bytes to copy. */
+/* An address for copies that move no bytes. */
 static char nothing[1];
 
 static int copy(struct sw_back *b, enum sw_back_way way,
@@ -81,7 +82,7 @@ static const struct sw_back_ops ops = {.event_open = event_open,
 	.copy = copy,
 	.poll = poll};
 
-/* 10 GB/s, as of PCIe 3. */
+/* Open a device with 10 GB/s, as PCIe 3 has. */
 static struct scene *scene_new(uint64_t latency_us, uint64_t piece_bytes)
 {
 	struct scene *s = calloc(1, sizeof(*s));
@@ -132,7 +133,7 @@ static struct sw_pipeline_copy *put_rows(
 	return c;
 }
 
-/* A tensor in copies of 256 KiB to 4 MiB, as its sums may come. */
+/* Queue a tensor in copies of 256 KiB to 4 MiB, as its sums may arrive. */
 static void put(struct scene *s, enum sw_back_way way, uint64_t bytes)
 {
 	uint64_t piece = 256 * KIB;
@@ -149,7 +150,8 @@ static void put(struct scene *s, enum sw_back_way way, uint64_t bytes)
 							    : piece});
 }
 
-/* All that can be done now; then it is when the oldest slice is done. */
+/* Start all copies that can start, then advance the time to the end of the
+ * oldest slice. */
 static void step(struct scene *s, enum sw_back_way way)
 {
 	const struct sw_pipeline_lane *lane = &s->l.lanes[way];
@@ -168,8 +170,8 @@ static void run(struct scene *s, enum sw_back_way way)
 	s->n = s->n_ended = 0;
 }
 
-/* Tensors of that size, four of which wait at first.  Returns the time of each.
- */
+/* Copy tensors of @bytes, four of which are queued at once. Return the time per
+ * tensor. */
 static uint64_t run_many(
 	struct scene *s, enum sw_back_way way, uint64_t bytes, uint32_t times)
 {
@@ -183,7 +185,7 @@ static uint64_t run_many(
 	return (s->b.now_ns - from_ns) / (4 * times);
 }
 
-/* Which size most of a tensor's slices have, when sizes are known. */
+/* Return the size that most slices of a tensor have after tuning. */
 static uint64_t usual(struct scene *s, enum sw_back_way way, uint64_t bytes)
 {
 	uint32_t most = 0;
@@ -207,7 +209,8 @@ static uint64_t usual_of(uint64_t latency_us, uint64_t bytes)
 	return most;
 }
 
-/* As little at once as costs a 20th: 128 KiB take 13 us. */
+/* A slice is as small as possible with a latency of a 20th of its time: 128 KiB
+ * take 13 us. */
 static void grain__by_latency(void **state)
 {
 	static const struct {
@@ -221,7 +224,7 @@ static void grain__by_latency(void **state)
 			rows[i].kib * KIB);
 }
 
-/* Pieces that are smaller go whole. */
+/* Pieces smaller than a slice are copied whole. */
 static void grain__by_size(void **state)
 {
 	(void)state;
@@ -233,7 +236,7 @@ static void grain__by_size(void **state)
 	assert_int_equal(usual_of(1000, 8 * KIB), 8 * KIB);
 }
 
-/* Each way has its own. */
+/* Each direction has its own slice size. */
 static void grain__by_way(void **state)
 {
 	struct scene *s = scene_new(0, 0);
@@ -264,8 +267,8 @@ static void grain__follows_the_device(void **state)
 	scene_free(s);
 }
 
-/* Beside slices of 2 MiB, which were fixed: never much slower, with all that is
- * tried. */
+/* Compared with fixed slices of 2 MiB, tuned slices are never much slower,
+ * trials included. */
 static void slices__are_as_fast_as_fixed_ones(void **state)
 {
 	static const uint64_t latencies_us[] = {0, 1, 2, 5, 10, 20, 100, 1000};
@@ -286,8 +289,8 @@ static void slices__are_as_fast_as_fixed_ones(void **state)
 		}
 }
 
-/* How long 64 KiB take that become urgent when 64 MiB are on their way: the
- * mean of many. */
+/* Return the mean time of an urgent copy of 64 KiB that starts while 64 MiB are
+ * in flight. */
 static uint64_t urgent_ns(uint64_t latency_us, uint64_t piece_bytes)
 {
 	struct scene *s = scene_new(latency_us, piece_bytes);
@@ -306,7 +309,7 @@ static uint64_t urgent_ns(uint64_t latency_us, uint64_t piece_bytes)
 		for (uint32_t k = 0; k < 3 + i % 20; k++)
 			step(s, SW_BACK_OUT);
 		from_ns = s->b.now_ns;
-		s->number = 0; /* before all others of its priority */
+		s->number = 0; /* more urgent than all others of its priority */
 		c = put_rows(s, SW_BACK_OUT, &rows);
 		while (c->is_open)
 			step(s, SW_BACK_OUT);
@@ -325,7 +328,7 @@ static void slices__let_others_pass(void **state)
 	assert_true(10 * urgent_ns(1000, 0) <= 11 * urgent_ns(1000, FIXED));
 }
 
-/* Rows of other sizes than its own are whole. */
+/* Slices of rows larger or smaller than the slice size have whole rows. */
 static void grain__of_rows(void **state)
 {
 	const struct sw_rows rows = {
@@ -336,19 +339,19 @@ static void grain__of_rows(void **state)
 		struct scene *s = scene_new(is_slow ? 1000 : 1, 0);
 
 		for (uint32_t i = 0; i < 400; i++) {
-			if (i == 360) /* it is known */
+			if (i == 360) /* the slice size is tuned by now */
 				memset(s->b.n_of, 0, sizeof(s->b.n_of));
 			put_rows(s, 0, &rows);
 			run(s, 0);
 		}
-		/* three at once, which are less than 1 MiB, or 256 KiB */
+		/* three rows per slice, less than 1 MiB; or 256 KiB */
 		assert_int_equal(s->b.n_of[7] > 30, is_slow);
 		assert_int_equal(s->b.n_of[6] > 100, !is_slow);
 		scene_free(s);
 	}
 }
 
-/* Rows that are cut while it changes how much is copied at once. */
+/* Rows stay correct while the slice size changes. */
 static void slices__of_rows(void **state)
 {
 	enum { ROWS = 7, BYTES = 200 * KIB + 5, STRIDE = 201 * KIB };
@@ -380,7 +383,7 @@ static void slices__of_rows(void **state)
 	scene_free(s);
 }
 
-/* The device fails: each ends, once. */
+/* If the device fails, each copy ends exactly once. */
 static void lane__ends(void **state)
 {
 	struct scene *s = scene_new(1000, 0);

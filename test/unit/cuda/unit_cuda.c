@@ -14,11 +14,11 @@
 enum { MIB = 1 << 20 };
 
 struct scene {
-	void *library[2]; /* 12, 13 */
+	void *library[2]; /* runtimes 12 and 13 */
 	struct fake *fake[2];
 };
 
-/* Loaded: bit 0: 12, bit 1: 13. */
+/* Load the runtimes in @which; bit 0: 12, bit 1: 13. */
 static void load(struct scene *s, uint32_t which)
 {
 	for (uint32_t i = 0; i < 2; i++)
@@ -74,10 +74,11 @@ static void cuda__is_exact(void **state)
 		load(s, 1 << i);
 		r = open_rig();
 		check_exact(r);
-		/* 3 times (33 + 16) slices each way */
+		/* 3 times (33 + 16) slices in each direction */
 		assert_int_equal(s->fake[i]->n_copies[0], 147);
 		assert_int_equal(s->fake[i]->n_copies[1], 147);
-		assert_int_equal(s->fake[i]->n_pins, 1); /* the words */
+		/* only the words are pinned */
+		assert_int_equal(s->fake[i]->n_pins, 1);
 		rig_close(r);
 		assert_int_equal(scene_close(state), 0);
 		scene_open(state);
@@ -121,7 +122,7 @@ static void copy_and_check(struct scene *s, char *far, uint64_t stride)
 	assert_int_equal(s->fake[1]->n_copies[0], s->fake[1]->n_copies[1]);
 }
 
-/* By one call, but not if they are more than 2 GiB apart. */
+/* One call copies all rows, unless they are more than 2 GiB apart. */
 static void copy__of_rows(void **state)
 {
 	struct scene *s = *state;
@@ -180,7 +181,7 @@ static void driver__is_missing_or_old(void **state)
 	unsetenv("SUMWIRE_CUDART");
 }
 
-/* 13, unless the driver is too old for it. */
+/* Runtime 13 is used, unless the driver is too old for it. */
 static void runtime__of_two(void **state)
 {
 	struct scene *s = *state;
@@ -201,8 +202,8 @@ static void runtime__of_two(void **state)
 	assert_int_not_equal(s->fake[0]->n_copies[0], 0);
 }
 
-/* A loaded runtime, such as PyTorch's, is used though the linker would find a
- * newer one; without one the linker's is loaded. */
+/* A runtime that is already loaded, such as PyTorch's, is used even if the
+ * linker would find a newer one. If none is loaded, the linker's is loaded. */
 static void runtime__that_is_loaded(void **state)
 {
 	struct scene *s = *state;
@@ -226,7 +227,7 @@ static void runtime__that_is_loaded(void **state)
 	sw_back_cuda.close(b);
 }
 
-/* Another thread's current device stays. */
+/* Opening a device does not change the current device of any thread. */
 static void device__has_a_number(void **state)
 {
 	struct scene *s = *state;
@@ -245,8 +246,8 @@ static void device__has_a_number(void **state)
 	sw_back_cuda.close(b);
 }
 
-/* NULL is the default stream of the device, whatever the caller's current one
- * is, which stays. */
+/* NULL is the device's default stream for any current device of the caller,
+ * which stays unchanged. */
 static void record__of_the_default_stream(void **state)
 {
 	struct scene *s = *state;
@@ -263,7 +264,7 @@ static void record__of_the_default_stream(void **state)
 	sw_back_cuda.close(b);
 }
 
-/* /sys of a machine whose device 0 is near node 1. */
+/* Make a /sys in which device 0 is near node 1. */
 static void make_sys(char *sys)
 {
 	char command[256];
@@ -286,7 +287,8 @@ static void device__has_a_node(void **state)
 	make_sys(sys);
 	assert_int_equal(sw_cuda_load(&c, why), 0);
 	assert_int_equal(sw_cuda_node(&c, 0, sys), 1);
-	assert_int_equal(sw_cuda_node(&c, 1, sys), -1); /* is not there */
+	/* device 1 does not exist */
+	assert_int_equal(sw_cuda_node(&c, 1, sys), -1);
 	s->fake[1]->has_no_bus = 1;
 	assert_int_equal(sw_cuda_node(&c, 0, sys), -1);
 	assert_int_equal(s->fake[1]->error, 0);
@@ -295,8 +297,8 @@ static void device__has_a_node(void **state)
 	assert_int_equal(system(path), 0);
 }
 
-/* Results of two batches share a page.  Each is pinned as far as the other is
- * not, and a copy of both is two. */
+/* Results of two batches share a page. Each batch pins only pages that the
+ * other has not pinned, and a copy across both is split into two. */
 static void pin__of_pages_that_are_pinned(void **state)
 {
 	enum { PAGE = 4096 };
@@ -321,7 +323,7 @@ static void pin__of_pages_that_are_pinned(void **state)
 	assert_int_equal(
 		sw_back_cuda.pin(b, at + 2 * PAGE, 3 * PAGE, true, why), 0);
 	assert_int_equal(s->fake[1]->n_pinned, 3);
-	/* by another device of this process */
+	/* pinned by another device of this process */
 	assert_int_equal(
 		sw_back_cuda.pin(other, at + PAGE, 2 * PAGE, true, why), 0);
 	assert_int_equal(s->fake[1]->n_pinned, 3);
@@ -329,7 +331,8 @@ static void pin__of_pages_that_are_pinned(void **state)
 	while (sw_back_cuda.poll(b, event, why))
 		;
 	assert_memory_equal(back, at, sizeof(back));
-	assert_int_equal(s->fake[1]->n_copies[0], 4); /* the last not pinned */
+	/* the last part is not pinned */
+	assert_int_equal(s->fake[1]->n_copies[0], 4);
 	sw_back_cuda.unpin(other, at + PAGE);
 	assert_int_equal(s->fake[1]->n_pinned, 3);
 	sw_back_cuda.unpin(b, at + PAGE);
@@ -359,7 +362,8 @@ static void pin__is_refused(void **state)
 	assert_int_equal(
 		sw_back_cuda.pin(b, page, 4096, false, why), SW_ENOMEM);
 	ASSERT_TEXT(why, "cudaHostRegister: out of memory (2)");
-	assert_int_equal(s->fake[1]->error, 0); /* the program's stay its own */
+	/* the program's own error is not cleared */
+	assert_int_equal(s->fake[1]->error, 0);
 	sw_back_cuda.close(b);
 	free(page);
 }
@@ -410,7 +414,7 @@ static void hold__by_wait_value(void **state)
 	check_hold(s, 0, "not pinned");
 }
 
-/* Over runtime 13, with tensor @t. */
+/* Open a pipeline over runtime 13 with tensor @t. */
 static struct rig *open_with_one(struct scene *s, uint32_t *t)
 {
 	struct rig *r;
@@ -421,7 +425,8 @@ static struct rig *open_with_one(struct scene *s, uint32_t *t)
 	return r;
 }
 
-/* Neither a graph nor an invalid stream harms the device. */
+/* A submit with a captured or an invalid stream fails without harm to the
+ * device. */
 static void submit__refuses(void **state)
 {
 	struct scene *s = *state;
@@ -449,7 +454,8 @@ static void submit__refuses(void **state)
 	rig_close(r);
 }
 
-/* A graph would wait once, when it is captured; what has ended it may read. */
+/* A captured graph would wait only once, at its capture. A graph may read a
+ * tensor whose call has ended. */
 static void hold__refuses_a_graph(void **state)
 {
 	struct scene *s = *state;
@@ -475,8 +481,8 @@ static void hold__refuses_a_graph(void **state)
 	rig_close(r);
 }
 
-/* All goes on while another thread, or this one, captures what is not ours, and
- * does it no harm. */
+/* While any thread captures a foreign graph, all calls continue to work and do
+ * not spoil the graph. */
 static void graph__of_others(void **state)
 {
 	struct scene *s = *state;
@@ -496,7 +502,8 @@ static void graph__of_others(void **state)
 	assert_int_equal(sw_back_cuda.move(r->back, p, page, 4096, why), 0);
 	sw_back_cuda.release(r->back, p);
 	assert_int_equal(rig_submit_on(r, 0, (void *)1, why), SW_EINVAL);
-	assert_int_equal(f->n_relaxed, 1); /* the pipeline's thread */
+	/* the pipeline's thread is in relaxed mode */
+	assert_int_equal(f->n_relaxed, 1);
 	assert_int_equal(r->n_given_up, 0);
 	rig_close(r);
 	assert_int_equal(f->n_spoiled, 0);
@@ -504,7 +511,7 @@ static void graph__of_others(void **state)
 	free(page);
 }
 
-/* By the copies, or as a caller finds it so. */
+/* The loss is found by a copy or by a caller. */
 static void device__is_lost(void **state)
 {
 	struct scene *s = *state;
@@ -560,7 +567,8 @@ int main(void)
 		CASE(device__is_lost),
 	};
 
-	setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* else none waits */
+	/* otherwise no stream can wait */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static int cuda_close(void **state)
 	return 0;
 }
 
-/* A copy of rows where a piece has parts, else one of bytes. */
+/* A piece with several parts is copied by rows, another piece by bytes. */
 static void coll__is_exact(void **state)
 {
 	struct scene *s = *state;
@@ -41,18 +41,19 @@ static void coll__is_exact(void **state)
 				assert_int_equal(fake->n_wide, n_wide);
 			n_wide = fake->n_wide;
 		}
-	/* words; small stages and large ones of each kind */
+	/* the words, and small and large stages of each kind */
 	assert_int_equal(fake->n_pins, 1 + 2 * 5);
 	assert_int_equal(s->n_lines, 0);
 }
 
-/* A driver may wait for work that needs the locks of client and pipeline. */
+/* A driver may wait for work that needs the locks of client and pipeline, so
+ * these must not be held in a call. */
 static struct {
 	struct scene *s;
 	atomic_uint n_calls, n_locked;
 } locks;
 
-/* In glibc a mutex knows who has it. */
+/* A glibc mutex knows its owner. */
 static bool is_held(const pthread_mutex_t *m)
 {
 	return m->__data.__owner == gettid();
@@ -102,8 +103,8 @@ static void driver__is_called_without_a_lock(void **state)
 	fake->on_call = NULL;
 }
 
-/* After many groups in turn one spare of each kind remains, and no unmapped
- * page stays pinned. */
+/* After many groups one spare stage of each kind remains, and no unmapped page
+ * stays pinned. */
 static void stages__are_unpinned_before_they_go(void **state)
 {
 	struct scene *s = *state;
@@ -126,7 +127,7 @@ static void stages__are_unpinned_before_they_go(void **state)
 	assert_int_equal(fake->n_pinned, n_pinned - 2);
 }
 
-/* A piece of each part in one copy, its result in another. */
+/* One copy moves a piece of every part, and another copy moves its result. */
 static void coll__is_as_many_copies(void **state)
 {
 	struct scene *s = *state;
@@ -162,7 +163,7 @@ static void hold__by_wait_value(void **state)
 		h = coll_start(s, &a, NULL);
 		assert_int_equal(sw_coll_hold(s->d, h, NULL), 0);
 		assert_int_equal(fake->n_waits, i);
-		assert_int_equal(fake->wait_value, i); /* one word, again */
+		assert_int_equal(fake->wait_value, i); /* the word is reused */
 		word = (const _Atomic uint32_t *)(uintptr_t)fake->wait_at;
 		assert_int_equal(*word, i - 1);
 		rig_mute(s->r, false);
@@ -172,7 +173,8 @@ static void hold__by_wait_value(void **state)
 	}
 }
 
-/* Asked without a collective; what it waits for is there. */
+/* sw_device_can_hold asks without a collective, and its wait is satisfied at
+ * once. */
 static void can_hold__asks_the_driver(void **state)
 {
 	struct scene *s = *state;
@@ -206,7 +208,8 @@ static void can_hold__says_why_not(void **state)
 	assert_contains(s->line, "streams cannot wait for a sum");
 }
 
-/* Neither a graph nor an invalid stream harms device or group. */
+/* A call with a captured or an invalid stream fails without harm to the device
+ * or group. */
 static void coll__refuses(void **state)
 {
 	struct scene *s = *state;
@@ -237,7 +240,7 @@ static void coll__refuses(void **state)
 	coll_run(s, &a, 1);
 }
 
-/* With a copy, or as the caller finds it so. */
+/* The loss is found by a copy or by the caller. */
 static void device__is_lost(void **state)
 {
 	struct scene *s = *state;
@@ -286,7 +289,8 @@ int main(void)
 		CASE(caller__finds_it_lost),
 	};
 
-	setenv("CUDA_MODULE_LOADING", "EAGER", 1); /* else none waits */
+	/* otherwise no stream can wait */
+	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ struct scene {
 	struct rig *r;
 	struct sw_client *c;
 	struct sw_device *d;
-	char line[640]; /* the last of the log */
+	char line[640]; /* the last line of the log */
 	uint32_t n_lines;
 };
 
@@ -23,7 +23,7 @@ static void keep_line(void *ctx, const char *line)
 	struct scene *s = ctx;
 
 	if (!strstr(line, "fake device"))
-		return; /* the agent's */
+		return; /* a line of the agent */
 	snprintf(s->line, sizeof(s->line), "%s", line);
 	s->n_lines++;
 }
@@ -48,7 +48,7 @@ static int scene_open(void **state)
 	return open_with(state, false);
 }
 
-/* No push_pull ends. */
+/* Open a scene whose agent completes no push_pull. */
 static int scene_open_mute(void **state)
 {
 	return open_with(state, true);
@@ -118,7 +118,8 @@ static void sum_and_check(
 	free(to);
 }
 
-/* By a piece more or less, and by what the library chooses. */
+/* Sizes around a multiple of the piece, for two piece sizes and the default
+ * one. */
 static void push_pull__is_exact(void **state)
 {
 	static const uint64_t pieces[] = {0, 4096, 64 * KIB};
@@ -142,7 +143,7 @@ static void push_pull__is_exact(void **state)
 	assert_int_equal(s->n_lines, 0);
 }
 
-/* A tensor is one, however large, with the name that it has. */
+/* A tensor of any size is declared once, under its own name. */
 static void declare__keeps_names(void **state)
 {
 	struct scene *s = *state;
@@ -176,7 +177,8 @@ static void *declare_others(void *arg)
 	return NULL;
 }
 
-/* Each has a priority of its own, and is found again at the end. */
+/* Concurrent declarations give each tensor a priority of its own; all are found
+ * at the end. */
 static void declare__of_two_threads(void **state)
 {
 	struct scene *s = *state;
@@ -195,7 +197,8 @@ static void declare__of_two_threads(void **state)
 	while (n < 2 * MANY && is_seen[n])
 		n++;
 	assert_int_equal(n, 2 * MANY);
-	assert_int_equal(s->n_lines, 1); /* the warning: not pinned */
+	/* the warning that memory is not pinned */
+	assert_int_equal(s->n_lines, 1);
 }
 
 static void check_refused(
@@ -236,7 +239,7 @@ static void declare__refuses(void **state)
 	bad.size = 3;
 	check_refused(s, bad, "size");
 	assert_int_equal(sw_device_declare(s->d, &d, 0, &t), SW_EINVAL);
-	declare(s, "a", 1); /* and none of these has left anything */
+	declare(s, "a", 1); /* none of the refused declarations left anything */
 }
 
 static void open__refuses(void **state)
@@ -289,7 +292,7 @@ static void call__refuses(void **state)
 	sum_and_check(s, t, 4);
 }
 
-/* Copies go on without pinned memory; one line says so. */
+/* Copies also work without pinned memory; one line is logged. */
 static void device__is_not_pinned(void **state)
 {
 	struct scene *s = *state;
@@ -302,7 +305,8 @@ static void device__is_not_pinned(void **state)
 				 "be pinned (pinning is switched off)");
 }
 
-/* The agent learns why, and so the job's other ranks. */
+/* The agent, and through it the job's other ranks, learns why the client
+ * ended. */
 static void device__lost(void **state)
 {
 	struct scene *s = *state;
@@ -316,8 +320,8 @@ static void device__lost(void **state)
 	assert_int_equal(sw_device_wait(t), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	rig_await(s->r, 1, SW_HOST_DIED,
-		"fake device 0: device lost by option lost_after");
-	/* and everything else of this client ends so */
+		"fake device 0: it was lost: lost_after says so");
+	/* all other calls of this client fail with the same error */
 	assert_int_equal(push(t, x, x), SW_EDEVICE);
 	assert_int_equal(sw_push_pull(s->c, NULL, 0, &h), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
@@ -325,7 +329,7 @@ static void device__lost(void **state)
 	free(x);
 }
 
-/* The agent goes while calls are open. */
+/* The agent ends while calls are open. */
 static void agent__goes(void **state)
 {
 	struct scene *s = *state;
@@ -353,7 +357,7 @@ static void ended_well(pid_t pid)
 	assert_int_equal(code, 0);
 }
 
-/* A child has no device, and may say so. */
+/* A forked child has no device and gets an error. */
 static void child__has_none(void **state)
 {
 	struct scene *s = *state;
@@ -374,12 +378,12 @@ static void child__has_none(void **state)
 	sum_and_check(s, t, 4);
 }
 
-/* A child ends calls that were open at its fork; it does not wait. */
+/* A forked child ends the calls that were open at the fork, without waiting. */
 static void child__waits_for_nothing(void **state)
 {
 	struct scene *s = *state;
 	struct sw_device_tensor *t;
-	static float x[4]; /* the device reads it, also after the test */
+	static float x[4]; /* the device reads it even after the test */
 	pid_t pid;
 
 	open_device(s, "fake", 0);

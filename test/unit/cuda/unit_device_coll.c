@@ -1,4 +1,4 @@
-/* unit_device_coll.c - sw_coll_device over the back end "fake", a toy agent.
+/* unit_device_coll.c - sw_coll_device over the back end "fake" and a toy agent.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/coll_rig.h"
 
@@ -62,8 +62,9 @@ static void coll__in_place(void **state)
 	}
 }
 
-/* The others' sides of broadcast and reduce; the broadcasts of several roots
- * leave in the order of calls, though one has nothing to copy. */
+/* Broadcast and reduce as a rank that is not the root. Broadcasts with
+ * different roots start in the order of calls, even if one has nothing to
+ * copy. */
 static void coll__of_another_root(void **state)
 {
 	struct scene *s = *state;
@@ -85,11 +86,11 @@ static void coll__of_another_root(void **state)
 	coll_wait(s, h[0]);
 	coll_wait(s, h[1]);
 	pthread_mutex_lock(&s->r->lock);
-	assert_int_equal(s->r->coll.root, 1); /* the last one */
+	assert_int_equal(s->r->coll.root, 1); /* the last collective */
 	pthread_mutex_unlock(&s->r->lock);
 }
 
-/* One in the order of the group's, wherever the buffers lie. */
+/* Collectives in device and host memory start in the group's order of calls. */
 static void coll__beside_the_hosts(void **state)
 {
 	struct scene *s = *state;
@@ -126,7 +127,7 @@ static void nap(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* For a stream: stand still until the bool is true. */
+/* For a stream: block until the bool is true. */
 static void await_true(void *arg)
 {
 	while (!atomic_load((_Atomic bool *)arg))
@@ -143,14 +144,14 @@ static void produce(void *arg)
 		s->send[i] = given(i, 3);
 }
 
-/* Until it is aborted. */
+/* Keep the stream busy until the group is aborted. */
 static void nap_only(void *arg)
 {
 	(void)arg;
 	nap(200);
 }
 
-/* Another kind does not wait for it. */
+/* A collective of another kind does not wait for this stream. */
 static void coll__waits_for_its_stream(void **state)
 {
 	struct scene *s = *state;
@@ -170,7 +171,7 @@ static void coll__waits_for_its_stream(void **state)
 	atomic_store(&s->is_made, true);
 	coll_wait(s, h);
 	coll_check(s, &a, 3);
-	/* a barrier of streams */
+	/* a barrier waits for its stream */
 	sw_fake_stream_run(stream, await_true, (void *)&is_over);
 	h = coll_start(s, &b, stream);
 	assert_int_equal(sw_poll(s->c, h), SW_EAGAIN);
@@ -195,7 +196,7 @@ static void hold__is_of_the_stream(void **state)
 	open_device(s, "fake");
 	stream = sw_fake_stream_open(s->d->back);
 	assert_int_equal(sw_device_can_hold(s->d, stream), 0);
-	for (uint32_t i = 0; i < 3; i++) { /* words are used again */
+	for (uint32_t i = 0; i < 3; i++) { /* words are reused */
 		coll_fill(s, &a, i);
 		rig_mute(s->r, true);
 		has_gone_on = false;
@@ -216,7 +217,7 @@ static void hold__is_of_the_stream(void **state)
 	sw_fake_stream_close(stream);
 }
 
-/* Then the caller waits, and one line says so. */
+/* If streams cannot be held, the caller waits, and one line is logged. */
 static void hold__is_of_the_caller(void **state)
 {
 	struct scene *s = *state;
@@ -240,7 +241,8 @@ static void hold__is_of_the_caller(void **state)
 	assert_int_equal(s->n_lines, 1);
 }
 
-/* At each stage all_gathers pass reduce_scatters: has this one? */
+/* Return whether a small all_gather overtook a large reduce_scatter at every
+ * stage. */
 static bool small_passes(struct scene *s)
 {
 	struct sw_coll_args big = args_of(s, SW_REDUCE_SCATTER, 2 * PIECE);
@@ -255,7 +257,7 @@ static bool small_passes(struct scene *s)
 	small.recv = s->recv + 4 * MIB;
 	begun = sw_fake_copies(s->d->back, SW_BACK_OUT);
 	coll_wait(s, coll_start(s, &small, NULL));
-	/* as many of some 8 begin meanwhile */
+	/* up to 5 of some 8 more copies may start meanwhile */
 	has_passed = sw_fake_copies(s->d->back, SW_BACK_OUT) <= begun + 5;
 	is_open = sw_poll(s->c, h) == SW_EAGAIN;
 	if (is_open)
@@ -269,8 +271,9 @@ static void copies__by_class(void **state)
 	struct scene *s = *state;
 	uint32_t tries = 1;
 
-	open_device(s, "fake:mbit=400"); /* 20 ms each piece */
-	while (!small_passes(s)) /* others may have our core now and then */
+	open_device(s, "fake:mbit=400"); /* a piece takes 20 ms */
+	/* other processes may take our core now and then */
+	while (!small_passes(s))
 		assert_true(tries++ < TRIES);
 }
 
@@ -289,7 +292,7 @@ static void device__is_not_pinned(void **state)
 				 "be pinned (pinning is switched off)");
 }
 
-/* The agent learns why; streams that wait go on. */
+/* The agent learns why the device failed; streams that wait are released. */
 static void device__lost(void **state)
 {
 	struct scene *s = *state;
@@ -338,7 +341,7 @@ static void agent__goes(void **state)
 	sw_fake_stream_close(stream);
 }
 
-/* Where a collective is when its group ends. */
+/* The group ends with collectives in different stages. */
 static void group__is_aborted(void **state)
 {
 	struct scene *s = *state;
@@ -382,7 +385,7 @@ static void device__is_closed(void **state)
 	assert_contains(sw_last_error(s->c), "its device was closed");
 }
 
-/* An agent that ends nothing of a group. */
+/* Play an agent that ends no call of a group. */
 static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
 	struct rig *r = ctx;
@@ -391,7 +394,7 @@ static void end_nothing(void *ctx, uint32_t id, const struct sw_edge_end *end)
 	sw_host_answer(r->host, id, 0, "");
 }
 
-/* Is something there for the agent? */
+/* Is a call waiting for the agent in the ring? */
 static bool has_put(const struct scene *s)
 {
 	bool has;
@@ -402,8 +405,8 @@ static bool has_put(const struct scene *s)
 	return has;
 }
 
-/* A stream that waits goes on, though the agent has not given the buffers back:
- * nothing more is copied to it. */
+/* A waiting stream is released even if the agent has not returned the buffers;
+ * nothing is copied to them afterwards. */
 static void device__is_closed_in_vain(void **state)
 {
 	struct scene *s = *state;
@@ -450,7 +453,7 @@ static bool is_claimed(const struct scene *s)
 	return is;
 }
 
-/* An agent that answers when another thread has something to ask, too. */
+/* Play an agent that answers only when another thread also has a request. */
 static void end_late(void *ctx, uint32_t id, const struct sw_edge_end *end)
 {
 	struct rig *r = ctx;
@@ -471,7 +474,8 @@ static void *close_group(void *arg)
 	return sw_group_close(s->g) ? "it was not closed" : NULL;
 }
 
-/* Then nothing more is to be said of the group, whose stream is gone. */
+/* If the group's close is in progress, closing the device sends nothing more
+ * about the group, whose stream may be freed. */
 static void device__is_closed_while_its_group_is(void **state)
 {
 	struct scene *s = *state;
@@ -505,7 +509,7 @@ static void device__is_closed_while_its_group_is(void **state)
 	coll_wait(s, h);
 }
 
-/* With everything open; nothing is left of it. */
+/* Closing the client with an open collective releases everything. */
 static void client__is_closed(void **state)
 {
 	struct scene *s = *state;

@@ -1,4 +1,4 @@
-/* unit_device_memory.c - memory of a device, and shared memory near it.
+/* unit_device_memory.c - device memory, and shared memory near a device.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/numa_rig.h"
 #include "test/unit/cuda/coll_rig.h"
@@ -16,7 +16,8 @@ static struct sw_device_tensor *declare(struct scene *s, const char *name)
 	return t;
 }
 
-/* There, summed there (the rig doubles), back. */
+/* Copy values to device memory, sum them there (the rig doubles), and copy them
+ * back. */
 static void sum_there(struct scene *s, const char *name)
 {
 	struct sw_device_tensor *t = declare(s, name);
@@ -57,7 +58,8 @@ static void memory__of_the_host(void **state)
 	assert_int_equal(sw_device_alloc(s->d, UINT64_MAX, &p), SW_ENOMEM);
 }
 
-/* Which no pointer of this process reaches, even of another device. */
+/* No pointer of this process reaches cudaMalloc's memory, even with another
+ * current device. */
 static void memory__of_cuda(void **state)
 {
 	struct scene *s = *state;
@@ -75,7 +77,7 @@ static void memory__of_cuda(void **state)
 	assert_int_equal(sw_device_copy(s->d, NULL, p, 8), SW_EINVAL);
 	assert_contains(sw_last_error(s->c), "cudaMemcpy: an error (1)");
 	assert_int_equal(f->error, 0);
-	f->current = 1; /* the caller's */
+	f->current = 1; /* the caller's current device */
 	assert_int_equal(sw_device_copy(s->d, p, here, 8), 0);
 	assert_int_equal(f->current, 1);
 	f->current = 0;
@@ -88,7 +90,8 @@ static void memory__of_cuda(void **state)
 	fake_unload(library, f);
 }
 
-/* Tensors, memory, and, where a node is not there, where it was before. */
+/* Tensors and memory are on the device's node, or on the default one if that
+ * node does not exist. */
 static void memory__near_the_device(void **state)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* unit_pipeline.c - device to net and back: order, windows, late events, ends.
+/* unit_pipeline.c - device to network and back: order, windows, events, ends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/pipe_rig.h"
 
@@ -10,7 +10,7 @@
 enum {
 	KIB = 1024,
 	MIB = 1024 * KIB,
-	TRIES = 20, /* others may have our core now and then */
+	TRIES = 20, /* other processes may take our core now and then */
 };
 
 static void draw_round(struct rig *r, uint64_t *rng)
@@ -28,7 +28,7 @@ static void draw_round(struct rig *r, uint64_t *rng)
 		rig_check(r, i, salt + i);
 }
 
-/* Drawn sizes, priorities, pieces, bandwidths. */
+/* Random sizes, priorities, pieces and bandwidths. */
 static void pipeline__is_exact(void **state)
 {
 	uint64_t rng = 18;
@@ -69,8 +69,8 @@ static void pipeline__grows_in_order(void **state)
 	rig_close(r);
 }
 
-/* A slice has landed and is told; one more may be with the back end, and what
- * was told before is on its way back. */
+/* At a push a slice has landed; the back end may have one more. Slices that
+ * were pushed earlier are on their way back. */
 static void expect_stages(struct rig *r)
 {
 	assert_in_range(sw_fake_copies(r->back, SW_BACK_OUT), r->n_pushes + 1,
@@ -80,8 +80,8 @@ static void expect_stages(struct rig *r)
 			sw_fake_copies(r->back, SW_BACK_IN), 1, r->n_pushes);
 }
 
-/* A slice waits for no other of its tensor: it is pushed when it has landed,
- * and goes back when its sum is there, while others have not begun to leave. */
+/* Slices are independent: each is pushed when it has landed, and copied back
+ * when its sum is ready, while later slices have not started. */
 static void pipeline__stages_work_at_once(void **state)
 {
 	struct rig *r = rig_open("latency_us=20", 64 * KIB);
@@ -97,7 +97,8 @@ static void pipeline__stages_work_at_once(void **state)
 	rig_close(r);
 }
 
-/* Where a copy costs much, more is soon copied at once, both ways. */
+/* If a copy has a high cost, the pipeline soon copies more at once, in both
+ * directions. */
 static void pipeline__finds_out_how_much_to_copy(void **state)
 {
 	struct rig *r =
@@ -130,8 +131,8 @@ static void wait_copies(struct rig *r, enum sw_back_way way, uint64_t n)
 		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
 }
 
-/* On the way out at most a piece of another goes before it: here 4 ms each.
- * Returns whether some of the other one went behind it. */
+/* On the way out at most one piece (here 4 ms) goes before an urgent tensor.
+ * Return whether part of the large tensor went behind it. */
 static bool urgent_goes_out(void)
 {
 	struct rig *r = rig_open("gbit=1", 512 * KIB);
@@ -147,7 +148,7 @@ static bool urgent_goes_out(void)
 	rig_wait(r, urgent);
 	while (r->pushes[place].t != &r->t[urgent])
 		place++;
-	/* and one that may have begun meanwhile */
+	/* plus one push that may have begun meanwhile */
 	assert_in_range(place, 1, begun + 1);
 	is_first = r->n_pushes < 32;
 	rig_close(r);
@@ -163,8 +164,8 @@ static void pipeline__urgent_waits_for_one_piece_out(void **state)
 		assert_true(tries++ < TRIES);
 }
 
-/* The same on the way back, while all of the other one waits there: 2 ms each.
- */
+/* The same on the way back (2 ms per piece), while all of the large tensor
+ * waits. */
 static bool urgent_comes_in(void)
 {
 	struct rig *r = rig_open("gbit=1", 512 * KIB);
@@ -179,7 +180,8 @@ static bool urgent_comes_in(void)
 	wait_copies(r, SW_BACK_IN, 4);
 	rig_submit(r, urgent);
 	rig_wait(r, urgent);
-	/* one more, and as many as begin while we sleep; else all 32 */
+	/* one more copy, and those that begin while we sleep; otherwise all
+	 * 32 */
 	copies = sw_fake_copies(r->back, SW_BACK_IN);
 	rig_wait(r, big);
 	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 33);
@@ -196,7 +198,8 @@ static void pipeline__urgent_waits_for_one_piece_in(void **state)
 		assert_true(tries++ < TRIES);
 }
 
-/* The most urgent one's producer is late: the other one does not wait. */
+/* If the producer of the most urgent tensor is late, the other tensor does not
+ * wait. */
 static void pipeline__late_event_holds_up_nobody(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
@@ -238,7 +241,7 @@ static void read_ends(void *arg)
 	x->last = x->r->device[x->i][x->r->words[x->i] - 1];
 }
 
-/* A stream goes on when the sum is in the device's memory, three times. */
+/* Three times, a stream continues when the sum is in device memory. */
 static void pipeline__stream_waits(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
@@ -269,8 +272,8 @@ static void pipeline__stream_waits(void **state)
 	rig_close(r);
 }
 
-/* A child shares the page that a device reads, else the parent's next write
- * would go to another one. */
+/* The device reads the words' page, so a fork must share it. A copy on write
+ * would separate the parent from the device. */
 static void pipeline__words_stay_when_we_fork(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
@@ -311,7 +314,7 @@ static void *take_words(void *arg)
 	return NULL;
 }
 
-/* Tensors are declared while a collective is called: no word is of both. */
+/* Tensors are declared while a collective is called: no word is used twice. */
 static void pipeline__words_are_of_one(void **state)
 {
 	static _Atomic uint32_t words[2 * EACH];
@@ -348,7 +351,8 @@ static void check_blocks(const char *options, const char *because)
 
 	for (uint64_t round = 1; round < 3; round++) {
 		rig_fill(r, t, round);
-		r->is_stuck_until_said = round == 1; /* once */
+		/* only in the first round */
+		r->is_stuck_until_said = round == 1;
 		rig_submit(r, t);
 		assert_int_equal(
 			sw_pipeline_hold(&r->l, &r->t[t], s, RIG_UNTIL, why),
@@ -368,7 +372,7 @@ static void pipeline__caller_waits_where_streams_cannot(void **state)
 	check_blocks("no_pin", "not pinned");
 }
 
-/* A device that fails ends all that is open, and lets streams go. */
+/* If the device fails, all open calls end, and streams are released. */
 static void pipeline__device_lost(void **state)
 {
 	struct rig *r = rig_open("lost_after=9,gbit=10", 64 * KIB);
@@ -393,13 +397,14 @@ static void pipeline__device_lost(void **state)
 	assert_contains(why, "fake device 0");
 	sw_fake_stream_wait(s);
 	sw_fake_stream_close(s);
-	rig_stop(r); /* the thread has said it by then */
+	rig_stop(r); /* the thread has reported the failure by now */
 	assert_int_equal(r->n_given_up, 1);
 	assert_contains(r->given_up, "rank 1: fake device 0");
 	rig_close(r);
 }
 
-/* It is the call's, when what is on its way out has landed; it is told once. */
+/* The network's error becomes the call's error, once the copies in flight have
+ * landed. It is reported once. */
 static void pipeline__error_of_the_net(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
@@ -417,7 +422,8 @@ static void pipeline__error_of_the_net(void **state)
 	rig_submit(r, t);
 	rig_wait(r, t);
 	rig_check(r, t, 2);
-	/* nobody waits for it: the next submit says so, once */
+	/* if no thread waits for the call, the next submit reports its error
+	 * once */
 	r->fail_push = SW_ECLOSED;
 	rig_submit(r, t);
 	while (atomic_load(r->t[t].word) != 3)
@@ -431,7 +437,8 @@ static void pipeline__error_of_the_net(void **state)
 	rig_close(r);
 }
 
-/* Rank of the root: nothing comes back; of another: nothing goes out. */
+/* On the root's rank nothing is copied back; on another rank nothing is copied
+ * out. */
 static void pipeline__broadcast(void **state)
 {
 	struct rig *r = rig_open(NULL, 64 * KIB);
@@ -447,7 +454,7 @@ static void pipeline__broadcast(void **state)
 	assert_int_equal(
 		sw_pipeline_submit(&r->l, &r->t[t], &call, NULL, why), 0);
 	rig_wait(r, t);
-	assert_int_equal(r->device[t][5], 7); /* 5 + 2, as it was */
+	assert_int_equal(r->device[t][5], 7); /* 5 + 2, unchanged */
 	assert_int_equal(sw_fake_copies(r->back, SW_BACK_OUT), 32);
 	assert_int_equal(sw_fake_copies(r->back, SW_BACK_IN), 0);
 	call = (struct sw_pipeline_call){.to = r->device[t], .root = 3};
@@ -460,7 +467,7 @@ static void pipeline__broadcast(void **state)
 	rig_close(r);
 }
 
-/* With calls in every stage; nothing is copied afterwards. */
+/* Close with calls in every stage; nothing is copied afterwards. */
 static void pipeline__closes_with_open_calls(void **state)
 {
 	(void)state;
@@ -477,8 +484,8 @@ static void pipeline__closes_with_open_calls(void **state)
 	}
 }
 
-/* Digests of parts add up, however they are cut; any bit changes them, and so
- * do signs in two places. */
+/* Digests of parts add up for any division. A flip of any bit changes the
+ * digest, and so does a flip of two sign bits. */
 static void back__digests(void **state)
 {
 	enum { N = 61 };
@@ -506,7 +513,7 @@ static void back__digests(void **state)
 		assert_int_not_equal(one, all);
 		x[bit / 8] ^= (char)(1U << bit % 8);
 	}
-	x[7] ^= (char)0x80; /* of two doubles */
+	x[7] ^= (char)0x80; /* the sign bits of two doubles */
 	x[15] ^= (char)0x80;
 	sw_back_fake.digest(b, x, N, &one);
 	assert_int_not_equal(one, all);

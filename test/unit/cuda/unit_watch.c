@@ -9,7 +9,8 @@ static void nap(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Some of it is being copied, so all that is sent was looked at. */
+/* Start a call and wait until a part is copied; by then all that is sent has
+ * been checked once. */
 static uint64_t start_mute(struct scene *s, const struct sw_coll_args *a)
 {
 	uint64_t before = sw_fake_copies(s->d->back, SW_BACK_OUT), h;
@@ -36,7 +37,7 @@ static void end_edited(
 		assert_contains(sw_last_error(s->c), text);
 }
 
-/* At its first byte, its last, which is in no stage yet, and in both. */
+/* Write the first byte, the last one (which no stage has yet), and both. */
 static void check_written(
 	struct scene *s, const struct sw_coll_args *a, int err)
 {
@@ -68,14 +69,14 @@ static void check_all_written(struct scene *s, const char *device, int err)
 	sw_device_close(&s->d);
 }
 
-/* Found by a back end that was asked to look, and by no other. */
+/* Only a back end with the option "check" detects the write. */
 static void coll__tensor_is_written(void **state)
 {
 	check_all_written(*state, "fake", 0);
 	check_all_written(*state, "fake:check", SW_ECORRUPT);
 }
 
-/* Results come over what was sent: those are no early writes. */
+/* In place, results overwrite sent data; that is no early write. */
 static void coll__tensor_is_written_in_place(void **state)
 {
 	struct scene *s = *state;
@@ -93,7 +94,8 @@ static void coll__tensor_is_written_in_place(void **state)
 	}
 }
 
-/* The first piece is back, and some of the third; the call has not ended. */
+/* The first piece and part of the third are back, but the call has not
+ * ended. */
 static void coll__result_is_written(void **state)
 {
 	struct scene *s = *state;

@@ -1,10 +1,10 @@
-/* unit_watch_tensor.c - who writes or frees a tensor before its call has ended.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* unit_watch_tensor.c - writes to a tensor, or its release, before its call
+ * ends. SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/pipe_rig.h"
 
 enum { KIB = 1024 };
 
-/* Until the net was told so often, which has it all still. */
+/* Wait until the network has had @n pushes; it has summed none of them. */
 static void wait_pushes(struct rig *r, uint32_t n)
 {
 	uint32_t now;
@@ -30,7 +30,7 @@ static void check_edited(struct rig *r, uint32_t t, int err)
 				     "written or freed while it was summed");
 }
 
-/* Found by a back end that was asked to look, and by no other. */
+/* Only a back end with the option "check" detects the write. */
 static void pipeline__tensor_is_written(void **state)
 {
 	(void)state;
@@ -42,7 +42,7 @@ static void pipeline__tensor_is_written(void **state)
 		r->is_stuck = true;
 		rig_submit(r, t);
 		wait_pushes(r, 8);
-		r->device[t][20000] ^= 1; /* in the third granule */
+		r->device[t][20000] ^= 1; /* a byte in the third granule */
 		check_edited(r, t, looks ? SW_ECORRUPT : 0);
 		rig_fill(r, t, 2);
 		rig_submit(r, t);
@@ -58,7 +58,7 @@ static void nap_ms(long ms)
 	nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* All but the last granule are back; the call has not ended. */
+/* All granules except the last are back, but the call has not ended. */
 static void pipeline__result_is_written(void **state)
 {
 	(void)state;
@@ -69,7 +69,8 @@ static void pipeline__result_is_written(void **state)
 		rig_fill(r, t, 1);
 		r->is_end_stuck = true;
 		rig_submit(r, t);
-		while (sw_fake_copies(r->back, SW_BACK_IN) < 6) /* halves */
+		/* each granule is copied in two halves */
+		while (sw_fake_copies(r->back, SW_BACK_IN) < 6)
 			nap_ms(1);
 		nap_ms(100);
 		rig_wake(r);

@@ -1,8 +1,9 @@
-/* unit_bounded.c - what one call does is bounded, however much there is.
+/* unit_bounded.c - the work of each call is bounded at any size.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Counted in instructions (test/support/steps.h): of a tensor of as many chunks
- * as there can be, of as many tensors, streams and collectives.
+ * The tests count instructions (test/support/steps.h) with a tensor of the
+ * maximum number of chunks, and with the maximum number of tensors, streams and
+ * collectives.
  */
 #include "test/support/server_rig.h"
 #include "test/support/steps.h"
@@ -19,14 +20,15 @@
 #include "engine/worker/tuning.h"
 #include "engine/worker/link.h"
 
-/* Instructions of one call; about 26,000 are needed. A walk over all tensors
- * takes 400,000, one over the chunks of the large tensor millions. */
+/* Maximum number of instructions of one call. A call needs about 26,000; a walk
+ * over all tensors takes 400,000, and one over the chunks of the large tensor
+ * takes millions. */
 enum { STEPS_MAX = 50000 };
 
 enum {
 	N_LOCAL = 2,
 	N_STREAMS = 300,
-	N_COUNTED = 3, /* turns, which takes time */
+	N_COUNTED = 3, /* turns that are counted, because counting is slow */
 };
 
 #define FEW_OF(most, what, ...)                     \
@@ -113,7 +115,7 @@ static void declare(
 		assert_int_equal(sw_worker_add(&r->w), 0));
 	while (r->w.n_admitted < n) {
 		wrig_tx(r);
-		if (n_batches++ < N_COUNTED) /* 256 parts */
+		if (n_batches++ < N_COUNTED) /* a batch has 256 parts */
 			FEW_OF(4 * STEPS_MAX, "keys", peer_declared(&r->s[0]));
 		else
 			peer_declared(&r->s[0]);
@@ -153,7 +155,7 @@ static void begin(struct worker_rig *r, uint32_t tensor)
 		assert_int_equal(sw_worker_begin(&r->w, &round), 0);
 }
 
-/* Every open call ends, each once, in short turns. */
+/* Check that every open call ends once, in short turns. */
 static void take_all(struct worker_rig *r, uint32_t n, int err)
 {
 	uint32_t n_turns = 0;
@@ -186,7 +188,8 @@ static void worker__tensors_end(void **state)
 	wrig_close(r);
 }
 
-/* All wait for credit, then there is another policy, and credit for all. */
+/* All tensors wait for credit; then the policy changes, and credit suffices for
+ * all. */
 static void worker__goes_over_to_other_tuning(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -210,7 +213,7 @@ static void worker__goes_over_to_other_tuning(void **state)
 	wrig_close(r);
 }
 
-/* All of it was pushed and acknowledged; another member is late. */
+/* All chunks were pushed and acknowledged, but another member is late. */
 static void worker__kill_what_is_late(void **state)
 {
 	static const uint64_t n_elems = (uint64_t)SW_BITMAP_MAX * PEER_CHUNK;
@@ -309,8 +312,8 @@ static void worker__streams_die(void **state)
 	wrig_close(r);
 }
 
-/* All ranks of the largest job but one, for which they wait in all streams of
- * their group, and for which a tensor waits. */
+/* All ranks of the largest job except one wait for that one rank, in all
+ * streams of their group and in a tensor. */
 static void worker__names_who_is_missing(void **state)
 {
 	static uint16_t ranks[SW_GROUP_RANKS];
@@ -360,8 +363,8 @@ static void worker__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
-/* More than so many streams a group has not: what is done with all is bounded.
- */
+/* A group has a limited number of streams, so work on all of them is
+ * bounded. */
 static void worker__streams_of_a_group(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 2, 3};
@@ -457,7 +460,7 @@ static void server__members_leave(void **state)
 	server_rig_close(r);
 }
 
-/* Member 0 of a node of the server's lends some chunks of a huge tensor. */
+/* Let member 0, on the server's own node, lend @n chunks of a huge tensor. */
 static void lend(struct server_rig *r, uint32_t from, uint32_t n)
 {
 	static int32_t elems[PEER_CHUNK];
@@ -514,8 +517,8 @@ static void server__streams_of_a_group(void **state)
 	server_rig_close(r);
 }
 
-/* Member 0 waits for collective 1 on the first stream of each of many groups.
- * Member 1 has called one of them as another kind: the server finds it. */
+/* Member 0 waits for collective 1 on the first stream of many groups. Member 1
+ * has called collective 1 of one group as another kind; the server finds it. */
 static void server__calls_of_many_groups(void **state)
 {
 	enum { N_GROUPS = SW_QUERY_MAX / 2, LAST = N_GROUPS - 1 };
@@ -549,9 +552,9 @@ static void server__calls_of_many_groups(void **state)
 	server_rig_close(r);
 }
 
-/* A member that has pushed the last chunk of each window closes its group, and
- * says so again; the other asks for what it waits for.  Neither frame buys a
- * look at all slots. */
+/* A member that has pushed the last chunk of each window closes its group
+ * twice, and the other member sends a QUERY for it. Neither frame makes the
+ * server look at all slots. */
 static void server__large_windows(void **state)
 {
 	enum { LAST = 1 << SW_WINDOW_MAX_LOG2 };
@@ -586,7 +589,7 @@ static void server__large_windows(void **state)
 	server_rig_close(r);
 }
 
-/* As many tensors as a frame has, in the largest job. */
+/* One DECLARE in the largest job has as many tensors as fit into a frame. */
 static void server__declares_many(void **state)
 {
 	static struct server_rig rig, *r = &rig;

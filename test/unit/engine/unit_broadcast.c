@@ -1,4 +1,4 @@
-/* unit_broadcast.c - rounds whose operation is copy: cell, shard, worker.
+/* unit_broadcast.c - rounds whose operation is copy, in cell, shard and worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/shard_rig.h"
 #include "test/support/worker_rig.h"
@@ -21,7 +21,7 @@ static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
-/* The root pushes @value in every element. */
+/* Push @value in every element as the root. */
 static enum sw_push_verdict give(
 	struct fixture *x, uint32_t round, int32_t value)
 {
@@ -46,8 +46,8 @@ static struct fixture *open_three(uint32_t dtype)
 	return x;
 }
 
-/* Nobody gets it before all have asked: so who names another root is found out
- * before anybody has the bytes of this one. */
+/* No member gets the bytes until all have asked. So a member that names another
+ * root is detected before anyone has this root's bytes. */
 static void copy__waits_for_all(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
@@ -71,7 +71,7 @@ static void copy__waits_for_all(void **state)
 	close_shard(x);
 }
 
-/* Its empty push again, as after a loss, is answered by the bytes. */
+/* A repeated empty push, as after a loss, is answered by the bytes. */
 static void copy__asked_twice(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
@@ -86,20 +86,23 @@ static void copy__asked_twice(void **state)
 	fate(x, A, false);
 	assert_int_equal(ask(x, A, 1), SW_PUSH_DONE);
 	assert_int_equal(take(x, A), 42);
-	assert_int_equal(give(x, 1, 43), SW_PUSH_DONE); /* known: not read */
+	/* the result is known, so the push is not read */
+	assert_int_equal(give(x, 1, 43), SW_PUSH_DONE);
 	assert_int_equal(take(x, ROOT), 42);
 	assert_int_equal(x->stats.push_folded, 3);
 	close_shard(x);
 }
 
-/* While others ask for the next broadcast, who lacks this one still gets it. */
+/* While others ask for the next broadcast, a member that lacks this one still
+ * gets it. */
 static void copy__late_member_gets_its_round(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
 
 	give(x, 1, 1);
 	ask(x, A, 1);
-	assert_int_equal(give(x, 2, 2), SW_PUSH_VIOLATION); /* nobody holds 1 */
+	/* no member holds round 1 */
+	assert_int_equal(give(x, 2, 2), SW_PUSH_VIOLATION);
 	assert_int_equal(x->stats.rx_round, 1);
 	ask(x, C, 1);
 	for (uint32_t m = 0; m < 3; m++)
@@ -114,8 +117,8 @@ static void copy__late_member_gets_its_round(void **state)
 	close_shard(x);
 }
 
-/* f16: one result slot, which others may still need; no bit is changed, and a
- * sum follows. */
+/* f16 has one result slot, which other members may still need. No bit of a copy
+ * changes, and a sum may follow. */
 static void copy__any_bits_in_16_bit_types(void **state)
 {
 	struct fixture *x = open_three(SW_F16);
@@ -124,7 +127,8 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	const uint16_t *got;
 
 	for (uint32_t i = 0; i < PAYLOAD / 2; i++) {
-		odd[i] = (uint16_t)(0x7c01 + i); /* NaNs that signal, and all */
+		/* signalling NaNs and others */
+		odd[i] = (uint16_t)(0x7c01 + i);
 		ones[i] = 0x3c00;
 	}
 	for (uint32_t m = 0; m < 3; m++) {
@@ -134,7 +138,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 		shard_push(&x->sh, m, &h, (uint8_t *)ones, false);
 	}
 	copy_from(x, ROOT, 2, ROOT, odd, PAYLOAD);
-	got = take_bytes(x, C, 0); /* lacks 1 */
+	got = take_bytes(x, C, 0); /* C lacks round 1 */
 	assert_int_equal(x->h.round, 1);
 	assert_int_equal(got[5], 0x4200);
 	ask(x, A, 2);
@@ -147,7 +151,7 @@ static void copy__any_bits_in_16_bit_types(void **state)
 	h.round = 3;
 	h.payload_crc = sw_data_crc(0, &h, ones, PAYLOAD);
 	shard_push(&x->sh, A, &h, (uint8_t *)ones, false);
-	fate(x, C, true); /* round 2 again, while 3 accumulates */
+	fate(x, C, true); /* round 2 again, while round 3 accumulates */
 	got = take_bytes(x, C, 0);
 	assert_memory_equal(got, odd, PAYLOAD);
 	close_shard(x);
@@ -163,16 +167,16 @@ static void copy__who_differs(void **state)
 	assert_int_equal(
 		copy_from(x, C, 1, ROOT + 1, NULL, 0), SW_PUSH_DIFFERS);
 	give(x, 1, 7);
-	x->sh.ranked = 0; /* A is not here yet: whose root is it? */
+	x->sh.ranked = 0; /* A has not pushed, so the root's node is unknown */
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, sizeof(elems)),
-		SW_PUSH_VIOLATION); /* a second root */
+		SW_PUSH_VIOLATION); /* a second root is refused */
 	assert_int_equal(take(x, A), -1);
 	assert_int_equal(copy_from(x, C, 1, ROOT, elems, 4), SW_PUSH_DROP);
 	assert_int_equal(x->stats.rx_length, 1);
 	close_shard(x);
 }
 
-/* Bytes come from the node that has the root, and from no other. */
+/* Only the node of the root may push bytes. */
 static void copy__whose_root(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
@@ -196,12 +200,12 @@ static void copy__whose_root(void **state)
 	close_shard(x);
 }
 
-/* All ask for the bytes of a rank that there is not: nobody could have any. */
+/* All members ask for the bytes of a rank that does not exist. */
 static void copy__root_that_nobody_has(void **state)
 {
 	struct fixture *x = open_three(SW_I32);
 
-	sw_shard_rank(&x->sh, 1 << A | 1 << B); /* C is not here yet */
+	sw_shard_rank(&x->sh, 1 << A | 1 << B); /* C has not joined */
 	assert_int_equal(copy_from(x, A, 1, 3, NULL, 0), SW_PUSH_FOLD);
 	sw_shard_rank(&x->sh, x->sh.expected);
 	assert_int_equal(copy_from(x, B, 1, 3, NULL, 0), SW_PUSH_DIFFERS);
@@ -250,7 +254,8 @@ static void begin__only_the_root_has_bytes(void **state)
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +0");
 	assert_int_equal(r->last[SW_PUSH].h.aux, 1);
 	assert_int_equal(r->last[SW_PUSH].h.weight, 0);
-	peer_send(&r->s[0], h, elems); /* a sum: not what it waits for */
+	/* a sum, not the broadcast that the worker waits for */
+	peer_send(&r->s[0], h, elems);
 	assert_string_equal(wrig_events(r), "");
 	h.op = SW_ROUND_COPY;
 	peer_send(&r->s[0], h, elems);

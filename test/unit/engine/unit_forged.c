@@ -1,9 +1,9 @@
 /* unit_forged.c - no frame of an attacker changes a keyed job's state.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each treatment gets a frame of each type of the table of types, in both
- * directions: the next one that the peer could send, as the peer would seal it.
- * So the treatment alone keeps it out. */
+ * Each treatment gets a frame of each type in the table of types, in both
+ * directions: the next frame that the peer could send, sealed as the peer
+ * would. So only the treatment keeps the frame out. */
 #include "engine/wire/cipher.h"
 #include "test/support/keyed_rig.h"
 
@@ -27,13 +27,13 @@ static struct sw_session *session_of(uint32_t i)
 	return rig.srv->jobs[0].members[i].session;
 }
 
-/* The peer at @who (the server: 0) from which frames come for @who. */
+/* Return the peer that sends to @who; 0 is the server. */
 static struct sw_peer *peer_at(uint32_t who)
 {
 	return who ? &rig.w[who - 1].links[0].peer : &session_of(0)->peer;
 }
 
-/* Remember the state of all. */
+/* Save the state of all engines. */
 static void remember(void)
 {
 	memcpy(&was.srv, rig.srv, sizeof(was.srv));
@@ -59,7 +59,8 @@ static void forget_counters(void)
 	}
 }
 
-/* Nobody has changed since then, and nobody has an answer to send. */
+/* Check that no engine has changed since remember, and that none has an answer
+ * to send. */
 static void all_are_as_before(void)
 {
 	struct sw_tx_frame out;
@@ -106,7 +107,7 @@ static struct sw_rx_frame frame_of(const struct kept *k)
 		.from = k->from};
 }
 
-/* Does the table of types know such a header? */
+/* Does the table of types accept this header? */
 static bool opens(const struct sw_header *h)
 {
 	static struct kept k;
@@ -123,8 +124,8 @@ static bool opens(const struct sw_header *h)
 	return out.type != 0;
 }
 
-/* Build the frame of @type that the peer of @who would send next, with the
- * shortest payload that the table has.  Returns false if it lacks the type. */
+/* Build the next frame of @type from the peer of @who, with the shortest
+ * payload that the table allows. Return false if the table lacks the type. */
 static bool build(uint32_t who, uint8_t type)
 {
 	struct sw_peer *from = who ? &session_of(0)->peer : peer_at(1);
@@ -134,8 +135,8 @@ static bool build(uint32_t who, uint8_t type)
 		.header = {.session = from->far_id,
 			.type = type,
 			.class = sw_type_is_data(type) ? 0 : SW_CLASS_CTL,
-			/* A RESULT with a nonce by its number, as other types.
-			 */
+			/* A RESULT uses its packet number as nonce, as other
+			 * types do. */
 			.op = type == SW_RESULT ? SW_ROUND_COPY : 0}};
 	struct sw_header *h = &f.header;
 
@@ -155,7 +156,7 @@ static bool build(uint32_t who, uint8_t type)
 	return true;
 }
 
-/* Would the receiver take it?  Its packet number is then taken. */
+/* Would the receiver accept the frame? This uses up its packet number. */
 static bool is_taken(uint32_t who, const struct kept *k)
 {
 	struct sw_stats stats = {0};
@@ -167,8 +168,8 @@ static bool is_taken(uint32_t who, const struct kept *k)
 	return sw_frame_is_true(peer_at(who)->seal, 0, &f, &h, &stats);
 }
 
-/* Build all types, in both directions, and show that only what @fn does to them
- * can keep them out. */
+/* Build a frame of each type in both directions and check that it would be
+ * accepted. Then apply @fn, which alone can keep the frame out. */
 static void each_type(void (*fn)(uint32_t who, const struct kept *k))
 {
 	for (uint8_t type = 1; type < SW_N_TYPES; type++)
@@ -193,7 +194,7 @@ static void each_type(void (*fn)(uint32_t who, const struct kept *k))
 static void flip(uint32_t who, const struct kept *k)
 {
 	static struct kept bad;
-	/* All bits of the header, some of the payload. */
+	/* Flip all bits of the header and some of the payload. */
 	for (uint32_t i = 0; i < 8 * k->len;
 		i += i < 8 * SW_HEAD_BYTES ? 1 : 97) {
 		bad = *k;
@@ -225,7 +226,7 @@ static void replay(uint32_t who, const struct kept *k)
 	again(who, k);
 }
 
-/* The job itself sent the first ones; then comes one of each type. */
+/* First replay frames that the job itself sent, then one frame of each type. */
 static void keyed__no_replay_changes_anything(void **state)
 {
 	run();
@@ -260,7 +261,8 @@ static void cut_and_zero(uint32_t who, const struct kept *k)
 		give_to(who, &bad);
 		if (len < SW_HEAD_BYTES)
 			continue;
-		n = (uint16_t)(len - SW_HEAD_BYTES); /* and says so */
+		/* the header has the new length */
+		n = (uint16_t)(len - SW_HEAD_BYTES);
 		memcpy(bad.bytes + 6, &n, sizeof(n));
 		give_to(who, &bad);
 	}
@@ -274,8 +276,8 @@ static void keyed__no_truncated_frame_and_no_tag_of_zeros(void **state)
 	close_all();
 }
 
-/* A frame comes back to its sender, under the sender's own session id, from the
- * address that it was sent to. */
+/* Return a frame to its sender, under the sender's own session id and from the
+ * address that the frame was sent to. */
 static void reflect(uint32_t who, const struct kept *k)
 {
 	static struct kept bad;
@@ -295,7 +297,7 @@ static void keyed__no_reflection_changes_anything(void **state)
 	close_all();
 }
 
-/* A frame of worker 0 under the session and from the address of worker 1. */
+/* Send a frame of worker 0 in the session and from the address of worker 1. */
 static void cross(uint32_t who, const struct kept *k)
 {
 	static struct kept bad;
@@ -316,7 +318,7 @@ static void keyed__no_frame_of_another_session_changes_anything(void **state)
 	close_all();
 }
 
-/* Seal a frame as an attacker without a key does. */
+/* Seal a frame as an attacker without a key would. */
 static void set_crcs(struct kept *k, uint32_t seed)
 {
 	struct sw_header h;
@@ -329,13 +331,14 @@ static void set_crcs(struct kept *k, uint32_t seed)
 	memcpy(k->bytes, &h, SW_HEAD_BYTES);
 }
 
-/* The seed follows from the session's nonce, which every JOIN tells. */
+/* The seed follows from the session's nonce, which every JOIN shows in
+ * clear. */
 static void reseal(uint32_t who, const struct kept *k)
 {
 	static struct kept bad;
 
 	bad = *k;
-	bad.bytes[12] += 5; /* its packet number */
+	bad.bytes[12] += 5; /* a new packet number */
 	set_crcs(&bad, peer_at(1)->seed);
 	give_to(who, &bad);
 }
@@ -348,7 +351,7 @@ static void keyed__no_crc_takes_the_place_of_a_tag(void **state)
 	close_all();
 }
 
-/* Frames of an earlier run, with the same secret, paths and members. */
+/* Replay frames of an earlier run with the same secret, paths and members. */
 static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
 {
 	run();
@@ -367,7 +370,7 @@ static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
 			struct kept *k = &good[who][type];
 			uint32_t id = peer_at(who)->id;
 
-			/* Were the id the same by chance: */
+			/* Suppose that the session id is the same by chance: */
 			memcpy(k->bytes + 8, &id, sizeof(id));
 			give_to(who, k);
 		}
@@ -378,7 +381,8 @@ static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
 
 /* --- the handshake, whose frames have CRCs --- */
 
-/* Bytes that a MAC or Noise binds: the rest is padding. */
+/* Return the number of bytes that a MAC or Noise covers; the rest is
+ * padding. */
 static uint32_t bound(const struct kept *k)
 {
 	switch (k->bytes[3]) {
@@ -393,9 +397,9 @@ static uint32_t bound(const struct kept *k)
 
 static uint32_t n_flipped[SW_N_TYPES];
 
-/* Flip each bit of the first payload of each type on its way to or from worker
- * 0, under CRCs that are right.  It makes no place and no session, and ends
- * nothing; the true frame that follows has its effect. */
+/* Flip each bit of the first payload of each handshake type to or from worker
+ * 0, under valid CRCs. A flip creates no job and no session and ends nothing.
+ * The genuine frame that follows has its effect. */
 static void flip_handshake(const struct kept *k)
 {
 	uint32_t type = k->bytes[3], seed = 0;
@@ -419,10 +423,10 @@ static void flip_handshake(const struct kept *k)
 		if (!is_to_server)
 			continue;
 		assert_int_equal(rig.srv->pending[0].id, 0);
-		/* To a key id that the server lacks, it proves nothing. */
+		/* The server proves nothing for a key id that it lacks. */
 		if (i / 64 != offsetof(struct sw_hello, key_id) / 8)
 			assert_int_equal(rig.srv->cookies[0].n, 0);
-		/* A stolen cookie spends its owner's tokens (SECURITY.md). */
+		/* A stolen cookie uses up its owner's tokens (SECURITY.md). */
 		memset(rig.srv->sources, 0, sizeof(rig.srv->sources));
 		memset(rig.srv->cookies, 0, sizeof(rig.srv->cookies));
 		memset(rig.srv->replies, 0, sizeof(rig.srv->replies));
@@ -443,7 +447,7 @@ static void keyed__no_flipped_bit_of_the_handshake_opens_anything(void **state)
 	close_all();
 }
 
-/* A refusal is an ERROR with a MAC. */
+/* The server refuses by an ERROR with a MAC. */
 static void keyed__no_flipped_bit_of_a_refusal_ends_anything(void **state)
 {
 	init();

@@ -1,19 +1,19 @@
-/* unit_hellos.c - a flood of HELLOs beside a job delays its sums little.
+/* unit_hellos.c - a flood of HELLOs delays a running job's sums only a little.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Time is that of the server's core: each frame costs some, and the HELLOs of
- * strangers wait in one queue with the job's frames.  For a HELLO that is
- * answered, sumwire-lab engine --keyed --instructions counts 3,500, and 285 for
- * one beyond the limit. */
+ * Time is the time of the server's core: each frame costs some, and the HELLOs
+ * of strangers share one queue with the job's frames. sumwire-lab engine
+ * --keyed --instructions counts 3,500 instructions for a HELLO that is
+ * answered, and 285 for a HELLO beyond the limit. */
 #include "engine/peer/handshake.h"
 #include "test/support/keyed_rig.h"
 
 enum {
-	QUEUE = 512,         /* frames, as a NIC's; those beyond are lost */
-	JOB_NS = 2000,       /* a frame of the job, either way */
-	ANSWERED_NS = 4000,  /* a HELLO that is answered, or checked */
-	LIMITED_NS = 200,    /* one beyond the limit */
-	HELLO_GAP_NS = 2000, /* 500,000 a second: all answered, too many */
+	QUEUE = 512,         /* frames, as in a NIC; more are lost */
+	JOB_NS = 2000,       /* cost of a frame of the job, in each direction */
+	ANSWERED_NS = 4000,  /* cost of a HELLO that is answered or checked */
+	LIMITED_NS = 200,    /* cost of a HELLO beyond the limit */
+	HELLO_GAP_NS = 2000, /* 500,000 per second: too many to answer all */
 	SUMS = 300,
 	SUM_LIMIT_S = 1,
 };
@@ -21,7 +21,7 @@ enum {
 static struct {
 	struct kept frames[QUEUE];
 	uint32_t first, n;
-	uint64_t hello_at_ns; /* UINT64_MAX: no flood */
+	uint64_t hello_at_ns; /* UINT64_MAX: there is no flood */
 	uint32_t n_hellos, n_lost;
 } queue;
 
@@ -34,8 +34,8 @@ static struct kept *enqueue(void)
 	return &queue.frames[(queue.first + queue.n++) % QUEUE];
 }
 
-/* Strangers have many addresses.  They say no key, a key that they lack, or
- * repeat what one with the secret said. */
+/* Write a HELLO of stranger @i. Strangers have many addresses. They name no key
+ * or a key that the server lacks, or replay a HELLO with a valid key. */
 static void say_hello(struct kept *k, uint32_t i)
 {
 	struct sw_path from = {
@@ -68,7 +68,7 @@ static void flood(void)
 	}
 }
 
-/* The server's core handles the oldest frame. */
+/* Let the server's core handle the oldest frame. */
 static void handle(void)
 {
 	struct kept *k = &queue.frames[queue.first];
@@ -83,7 +83,7 @@ static void handle(void)
 								: ANSWERED_NS;
 }
 
-/* Workers have cores of their own. */
+/* Let worker @i run; workers have cores of their own. */
 static void work(uint32_t i)
 {
 	struct sw_tx_frame f;

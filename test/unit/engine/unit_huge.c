@@ -1,9 +1,9 @@
-/* unit_huge.c - what is done for a tensor does not depend on its size.
+/* unit_huge.c - the work on a tensor does not depend on its size.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A tensor of as many chunks as there can be, over memory that nothing is
- * behind: whoever walks over it, or over what is kept of its chunks, takes a
- * page fault for each page.
+ * A tensor has the maximum number of chunks, in memory without pages behind it.
+ * Code that walks over the memory, or over its chunks' records, takes a page
+ * fault per page.
  */
 #include "engine/worker/faults.h"
 #include "engine/worker/tuning.h"
@@ -16,10 +16,11 @@
 #include <sys/resource.h>
 
 enum {
-	/* Faults of one call, a sanitizer's own too; 64 GiB have 131,000 of
-	 * records alone. */
+	/* Maximum number of faults in one call, including a sanitizer's own.
+	 * The records of 64 GiB alone would take 131,000. */
 	FAULTS_MAX = 500,
-	/* The same, where without pages each of SW_TENSORS calls has one. */
+	/* The same for code that would fault once per tensor, in SW_TENSORS
+	 * calls, if its memory lacked pages. */
 	STRAY_MAX = 16,
 	FRAMES = 8,
 };
@@ -58,7 +59,7 @@ static long faults(void)
 	return u.ru_minflt;
 }
 
-/* Since @before, which becomes now. */
+/* Check that there were few faults since @before, and set @before to now. */
 static void check_few(long *before, const char *what)
 {
 	long n = faults() - *before;
@@ -102,7 +103,7 @@ static void walk_worker(const struct sw_policy *policy)
 		&(struct sw_fault){.err = SW_EMISMATCH});
 	wrig_tick(r, 0);
 	check_few(&before, "kill");
-	/* Later frames of it are stale. */
+	/* Later frames of the round are stale. */
 	peer_result(&r->s[0], 0, 1, 1, 5);
 	assert_int_equal(r->w.stats.result_again, 1);
 	assert_int_equal(r->w.stats.results, 1);
@@ -137,7 +138,8 @@ static void wait_for_keys(struct worker_rig *r)
 	}
 }
 
-/* Opened and built memory has its pages: an lcore takes no fault for it. */
+/* Open and build make all pages present, so an lcore takes no fault for
+ * them. */
 static void worker__opened_with_all_pages(void **state)
 {
 	static struct sw_worker_tensor list[SW_TENSORS];

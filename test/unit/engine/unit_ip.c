@@ -22,7 +22,7 @@ static struct sw_ip of(const char *text)
 	return sw_ip_load(bytes);
 }
 
-/* The examples of RFC 5952, section 4, and the ends of each rule. */
+/* The examples of RFC 5952, section 4, and the limits of each rule. */
 static void text__canonical(void **state)
 {
 	static const char *const rows[][2] = {{"10.0.0.1", "10.0.0.1"},

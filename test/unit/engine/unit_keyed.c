@@ -1,9 +1,9 @@
-/* unit_keyed.c - who joins a keyed job, and what its frames show.
+/* unit_keyed.c - who may join a keyed job, and what its frames reveal.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/keyed_rig.h"
 
-/* Two members get each result: its bytes are hashed once, and encrypted once.
- */
+/* Two members get each result, but the server hashes and encrypts its bytes
+ * once. */
 static void keyed__results_are_hashed_once(void **state)
 {
 	run();
@@ -17,8 +17,8 @@ static void keyed__results_are_hashed_once(void **state)
 	close_all();
 }
 
-/* A JOIN that comes again gets the same ACCEPT; another X25519 would give
- * another one. */
+/* A repeated JOIN gets the same ACCEPT; with a second X25519 the ACCEPT would
+ * differ. */
 static void keyed__a_join_again_gets_the_same_accept(void **state)
 {
 	struct kept *join = &rig.to_server[0][SW_JOIN];
@@ -50,7 +50,7 @@ static void keyed__a_join_again_gets_the_same_accept(void **state)
 	assert_int_equal(f.payload_len, first.len - SW_HEAD_BYTES);
 	assert_memory_equal(
 		f.payload, first.bytes + SW_HEAD_BYTES, f.payload_len);
-	/* Each flipped bit of the sealed part makes it worthless. */
+	/* A flip of any bit in the sealed part makes the JOIN worthless. */
 	for (uint32_t i = SW_JOIN_CLEAR; i < SW_JOIN_KEYED; i++) {
 		static struct kept bad;
 		struct sw_header h;
@@ -64,7 +64,7 @@ static void keyed__a_join_again_gets_the_same_accept(void **state)
 			sw_crc32c(0, bad.bytes + SW_HEAD_BYTES, h.payload_len);
 		sw_header_seal(&h);
 		memcpy(bad.bytes, &h, SW_HEAD_BYTES);
-		rig.now_ns += SW_S; /* sources may not ask more often */
+		rig.now_ns += SW_S; /* sources may ask only at a limited rate */
 		rig.srv->params.cookie_life = 1000 * SW_S;
 		give(server(), &bad);
 	}
@@ -73,8 +73,8 @@ static void keyed__a_join_again_gets_the_same_accept(void **state)
 	close_all();
 }
 
-/* Frames of a burst are judged in one pass: one that is not true, or that comes
- * twice, goes alone, and the others have their effect once. */
+/* The receiver checks a burst in one pass. It drops only the forged and the
+ * duplicate frames; all others have their effect once. */
 static void keyed__a_burst_loses_what_is_not_true(void **state)
 {
 	static uint8_t bytes[SW_TX_BURST][FRAME];
@@ -104,7 +104,7 @@ static void keyed__a_burst_loses_what_is_not_true(void **state)
 	n_pushes = st->push_folded;
 	server()->rx(server(), rig.now_ns, 0, f, 6);
 	assert_int_equal(st->rx_tag, 1);
-	assert_int_equal(st->rx_replay, 2); /* the first and the third */
+	assert_int_equal(st->rx_replay, 2); /* the first and the third frame */
 	assert_int_equal(st->push_folded, n_pushes + 3);
 	close_all();
 }
@@ -115,8 +115,8 @@ static void lose_acks(const struct kept *k)
 		rig.to_worker[0][SW_ACK].len = 0;
 }
 
-/* A sender whose ACKs were lost sends under new numbers, so no repeated number
- * needs an answer. */
+/* If ACKs are lost, the sender retransmits under new numbers, so a repeated
+ * number never needs an answer. */
 static void keyed__lost_acks_repeat_no_number(void **state)
 {
 	uint64_t n_again;
@@ -132,7 +132,7 @@ static void keyed__lost_acks_repeat_no_number(void **state)
 	rig.seen = NULL;
 	pass(SW_S);
 	n_again = rig.w[0].stats.retransmissions;
-	pass(SW_S); /* nothing is in flight */
+	pass(SW_S); /* no frame is in flight */
 	assert_int_equal(rig.w[0].stats.retransmissions, n_again);
 	close_all();
 }
@@ -149,7 +149,7 @@ static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
 	pass(3 * SW_S);
 	assert_int_equal(rig.w[0].state, SW_WORKER_JOINING);
 	assert_true(rig.srv->stats.rx_tag > 0);
-	/* One line about each. */
+	/* The server logs one line about each. */
 	assert_contains(rig.env.lines,
 		"agent at 10.0.0.2 has another key than this server");
 	assert_contains(rig.env.lines,
@@ -161,7 +161,7 @@ static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
 	close_all();
 }
 
-/* The one whose key the server has is told who is missing. */
+/* The worker whose key the server has learns which member is missing. */
 static void keyed__members_with_different_keys_are_told(void **state)
 {
 	init();
@@ -201,8 +201,8 @@ static void keyed__a_job_has_members_with_keys_or_without(void **state)
 	close_all();
 }
 
-/* An operator may trust a port: a member there has no key, beside others of the
- * same job and port that have one. */
+/* If an operator trusts a port, members there need no key, even beside members
+ * of the same job and port that have one. */
 static void keyed__a_trusted_port_needs_no_key(void **state)
 {
 	init();
@@ -220,7 +220,8 @@ static void keyed__a_trusted_port_needs_no_key(void **state)
 	close_all();
 }
 
-/* A member that says so of its own port is refused at another one. */
+/* A member that claims a trusted port is refused at a port that is not
+ * trusted. */
 static void keyed__no_frame_makes_a_port_trusted(void **state)
 {
 	init();
@@ -233,8 +234,8 @@ static void keyed__no_frame_makes_a_port_trusted(void **state)
 	close_all();
 }
 
-/* The new key is 2, the old one 1. */
-static void init_two_keys(void)
+/* Both the old and the new key are valid until the old key expires. */
+static void keyed__a_key_is_replaced(void **state)
 {
 	init();
 	rig.entries[1] = rig.entries[0];
@@ -262,77 +263,8 @@ static void keyed__a_key_is_replaced(void **state)
 	close_all();
 }
 
-/* Who comes first decides. */
-static void keyed__members_of_a_job_have_one_key(void **state)
-{
-	init_two_keys();
-	set_secret(&rig.secrets[1], 2);
-	open_all();
-	pass(SW_S);
-	for (uint32_t i = 0; i < N; i++)
-		if (sw_worker_end_of(&rig.w[i]))
-			assert_contains(rig.text[i],
-				"the job's other agents have another key: give "
-				"all agents of a job the same [job] key_file");
-	assert_true(
-		!sw_worker_end_of(&rig.w[0]) != !sw_worker_end_of(&rig.w[1]));
-	close_all();
-}
-
-static void set_keys(struct sw_keyring_entry *entries, uint32_t n)
-{
-	rig.keyring.entries = entries;
-	rig.keyring.n = n;
-	sw_server_set_keys(rig.srv, &rig.keyring);
-}
-
-/* A job loses its sessions with its own key, also if another job has a copy of
- * it, or all others have another one.  Other jobs lose nothing. */
-static void keyed__a_key_is_taken_from_one_job(void **state)
-{
-	struct sw_keyring_entry other[2];
-
-	for (uint32_t i = 0; i < 2; i++) { /* the others: a copy, another */
-		init();
-		strcpy(rig.entries[0].job, "job");
-		rig.entries[1] = rig.entries[0];
-		strcpy(rig.entries[1].job, i ? "" : "other");
-		if (i)
-			set_secret(&rig.entries[1].secret, 2);
-		rig.keyring.n = 2;
-		run_as_set();
-		set_keys(rig.entries, 1); /* the other one goes */
-		sum(2);
-		set_keys(rig.entries + 1, 1);
-		for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
-			assert_null(rig.srv->sessions[k]);
-		close_all();
-	}
-	init(); /* the key of all jobs, while another job's own one goes */
-	other[0] = other[1] = rig.entries[0];
-	strcpy(other[1].job, "other");
-	rig.keyring = (struct sw_keyring){.entries = other, .n = 2};
-	run_as_set();
-	set_keys(other, 1);
-	sum(2);
-	set_keys(other + 1, 1);
-	for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
-		assert_null(rig.srv->sessions[k]);
-	close_all();
-}
-
-/* The server forgets a replaced key some time after it was good for JOINs. */
-static void keyed__a_replaced_key_keeps_its_sessions(void **state)
-{
-	run();
-	set_secret(&rig.entries[1].secret, 2);
-	set_keys(rig.entries + 1, 1);
-	sum(2);
-	close_all();
-}
-
-/* A key that is taken away ends its sessions at once; one whose time is over
- * keeps them. */
+/* Removing a key ends its sessions at once; an expired key keeps its
+ * sessions. */
 static void keyed__a_key_is_taken_away(void **state)
 {
 	static const struct sw_keyring none = {.is_required = true};
@@ -352,7 +284,7 @@ static void keyed__a_key_is_taken_away(void **state)
 	close_all();
 }
 
-/* A worker with a key takes no session of a server that has none. */
+/* A worker with a key accepts no session from a server without one. */
 static void keyed__a_worker_falls_back_to_nothing(void **state)
 {
 	init();
@@ -369,7 +301,8 @@ static void keyed__a_worker_falls_back_to_nothing(void **state)
 /* --- encryption --- */
 
 static const char secret_name[] = "a name that nobody may read";
-static uint32_t n_clear; /* frames that show what the test looks for */
+/* frames that contain the bytes that the test looks for */
+static uint32_t n_clear;
 
 static void looks(const struct kept *k)
 {
@@ -378,7 +311,8 @@ static void looks(const struct kept *k)
 
 	n_clear += memmem(k->bytes + SW_HEAD_BYTES, k->len - SW_HEAD_BYTES,
 			   secret_name, strlen(secret_name)) != NULL;
-	for (uint32_t i = 0; i < 3; i++) { /* both members' bytes, the sum */
+	/* the bytes of both members, and the sum */
+	for (uint32_t i = 0; i < 3; i++) {
 		for (int32_t e = 0; e < 4; e++)
 			few[e] = i < 2 ? (int32_t)(80 + e + 1000 * i + sum)
 				       : 2 * (80 + e) + 1000 + 2 * (int32_t)sum;
@@ -388,8 +322,8 @@ static void looks(const struct kept *k)
 	}
 }
 
-/* One frame of each kind shows its bytes in a job that is not encrypted: the
- * looks find them. */
+/* In an unencrypted job each kind of frame shows its bytes, which proves that
+ * the test finds them. */
 static void keyed__no_frame_shows_plaintext(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -405,12 +339,13 @@ static void keyed__no_frame_shows_plaintext(void **state)
 		close_all();
 		if (i)
 			assert_int_equal(n_clear, 0);
-		else /* two DECLAREs, two PUSHes, two RESULTs */
+		else /* two DECLAREs, two PUSHes and two RESULTs */
 			assert_int_equal(n_clear, 6);
 	}
 }
 
-/* Members that differ, and a server that wants others, say so. */
+/* If members differ in encryption, or the server requires another setting, the
+ * worker learns it. */
 static void keyed__encryption_is_agreed(void **state)
 {
 	bool was = rig_encrypts;
@@ -441,7 +376,8 @@ static void keyed__encryption_is_agreed(void **state)
 	rig_encrypts = was;
 }
 
-/* Carry frames until each worker has an ACCEPT, which none of them gets yet. */
+/* Deliver frames until the server has offered each worker an ACCEPT; deliver no
+ * ACCEPT. */
 static void offer_both(void)
 {
 	struct sw_tx_frame f;
@@ -467,7 +403,7 @@ static void offer_both(void)
 	}
 }
 
-/* Carry what worker @i sends to the server, and back. */
+/* Deliver frames between worker @i and the server, in both directions. */
 static void pump_one(uint32_t i)
 {
 	struct sw_tx_frame f;
@@ -486,8 +422,8 @@ static void pump_one(uint32_t i)
 	rig.now_ns += 100 * SW_US;
 }
 
-/* Send the server a frame of the handshake from worker 0's path, as anybody
- * can, and return what it answers, of @type. */
+/* Send the server a handshake frame from worker 0's path, as anybody can.
+ * Return its answer of type @answer. */
 static struct kept say(
 	uint8_t type, const void *payload, uint16_t n, uint8_t answer)
 {
@@ -511,8 +447,8 @@ static struct kept say(
 	return got;
 }
 
-/* An attacker who has no secret joins from the path of a worker, under a name
- * of its own. */
+/* Join from a worker's path, under another job name, as an attacker without the
+ * secret. */
 static void join_from_its_path(void)
 {
 	struct sw_hello hello = {.nonce = 4711};
@@ -534,8 +470,8 @@ static void join_from_its_path(void)
 	say(SW_JOIN, &join, sizeof(join), SW_ACCEPT);
 }
 
-/* Neither a replayed JOIN nor one without a key takes the place of a worker
- * that has not confirmed its session yet. */
+/* Neither a replayed JOIN nor a JOIN without a key displaces a worker that has
+ * not confirmed its session yet. */
 static void keyed__no_join_displaces_a_worker(void **state)
 {
 	struct kept old;
@@ -545,7 +481,7 @@ static void keyed__no_join_displaces_a_worker(void **state)
 	offer_both();
 	old = rig.to_server[0][SW_JOIN];
 	sw_worker_close(&rig.w[0]);
-	open_worker(0); /* its agent has started again */
+	open_worker(0); /* the agent has restarted */
 	offer_both();
 	assert_memory_not_equal(old.bytes, rig.to_server[0][SW_JOIN].bytes,
 		SW_HEAD_BYTES + SW_JOIN_KEYED);
@@ -557,7 +493,7 @@ static void keyed__no_join_displaces_a_worker(void **state)
 	close_all();
 }
 
-/* Both were told the keys of results, and the first one has confirmed. */
+/* Give both workers the keys of results; let only the first worker confirm. */
 static void confirm_first(void)
 {
 	uint32_t n = 0;
@@ -573,8 +509,8 @@ static void confirm_first(void)
 	assert_int_equal(rig.srv->jobs[0].n_sessions, 1);
 }
 
-/* A worker that was told the keys of results, and confirms after their run, is
- * no member of the next one: their nonces would come again. */
+/* A worker that got the keys of results in one run, but confirms after that
+ * run, is no member of the next run: nonces would repeat. */
 static void keyed__keys_of_results_are_of_one_run(void **state)
 {
 	struct kept late;
@@ -582,7 +518,7 @@ static void keyed__keys_of_results_are_of_one_run(void **state)
 	confirm_first();
 	late = rig.to_worker[1][SW_ACCEPT];
 	give(worker(1), &late);
-	pass(100 * SW_MS); /* in time, it is a member */
+	pass(100 * SW_MS); /* a worker that confirms in time is a member */
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(rig.w[i].state, SW_WORKER_RUNNING);
 	close_all();
@@ -600,7 +536,7 @@ static void keyed__keys_of_results_are_of_one_run(void **state)
 	close_all();
 }
 
-/* LEAVE is answered with a tag, and both ends are done. */
+/* The server answers LEAVE with a tag, and both ends have finished. */
 static void keyed__leaves(void **state)
 {
 	run();

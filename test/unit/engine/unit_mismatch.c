@@ -1,4 +1,4 @@
-/* unit_mismatch.c - a tensor that members call differently: it fails alone.
+/* unit_mismatch.c - if members call a tensor differently, only it fails.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdio.h>
 
@@ -28,7 +28,7 @@ static void push(struct server_rig *r, uint32_t i, uint32_t round,
 	peer_send(&r->w[i], h, elems);
 }
 
-/* Every member is told once; nothing of the round leaves. */
+/* The server tells every member once, and sends nothing of the round. */
 static void server__kills_the_tensor(void **state)
 {
 	struct server_rig *r = open_server(3);
@@ -45,7 +45,7 @@ static void server__kills_the_tensor(void **state)
 	peer_query(&r->w[0], 0, 1, 1);
 	assert_string_equal(rig_tx(r), "");
 	push(r, 1, 1, 1, 1);
-	rig_tick(r, SW_MS); /* it is acknowledged like any other */
+	rig_tick(r, SW_MS); /* the push is acknowledged like any other */
 	assert_contains(rig_tx(r), "w1 ACK");
 	assert_int_equal(r->srv->stats.chunks_done, 0);
 	assert_int_equal(r->srv->stats.results, 0);
@@ -53,7 +53,7 @@ static void server__kills_the_tensor(void **state)
 	server_rig_close(r);
 }
 
-/* A member that lacks the round before still gets it. */
+/* A member that lacks the previous round still gets its result. */
 static void server__the_round_before_is_sent(void **state)
 {
 	struct server_rig *r = open_server(3);
@@ -64,7 +64,7 @@ static void server__the_round_before_is_sent(void **state)
 	push(r, 0, 2, 0, 1);
 	push(r, 1, 2, 0, 2);
 	assert_contains(rig_tx(r), "w2 END k0 r2 " WHY);
-	rig_tick(r, 100 * SW_MS); /* its RESULT was lost */
+	rig_tick(r, 100 * SW_MS); /* the RESULT was lost */
 	assert_contains(rig_tx(r), "w2 RESULT k0 r1 c0");
 	peer_ack(&r->w[2], 0, 2);
 	peer_query(&r->w[2], 0, 1, 0);
@@ -85,8 +85,8 @@ static void say(struct server_rig *r, uint32_t i, uint32_t key, uint32_t round,
 		&fault);
 }
 
-/* A worker whose local ranks differ, or that heard of it from another server:
- * every member is told what was said first. */
+/* A worker reports END because its local ranks differ, or because another
+ * server sent it. Every member gets the first reason. */
 static void server__is_told_by_a_worker(void **state)
 {
 	struct server_rig *r = open_server(2);
@@ -108,18 +108,19 @@ static void server__is_told_by_a_worker(void **state)
 	server_rig_close(r);
 }
 
-/* Rounds that a member lies about: what was given up is not counted twice. */
+/* A member may send wrong rounds: the server counts an aborted chunk only
+ * once. */
 static void server__rounds_that_are_no_ones(void **state)
 {
 	struct server_rig *r = open_server(2);
 	const struct sw_shard *sh = &r->srv->jobs[0].shard;
 
 	push(r, 0, 1, 0, 1);
-	push(r, 1, 1, 0, 1); /* chunk 0 is a round ahead */
+	push(r, 1, 1, 0, 1); /* chunk 0 is one round ahead */
 	push(r, 0, 2, 0, 1);
 	push(r, 0, 1, 1, 1);
 	assert_int_equal(sh->n_open, 2);
-	say(r, 0, 0, 7, "seven"); /* nobody is there yet */
+	say(r, 0, 0, 7, "seven"); /* no member has reached round 7 */
 	assert_int_equal(sh->n_open, 2);
 	push(r, 1, 1, 1, 1);
 	assert_int_equal(sh->n_open, 1);
@@ -157,8 +158,8 @@ static void tell(struct worker_rig *r, uint32_t i, uint32_t key, uint32_t round,
 		&fault);
 }
 
-/* The open round ends; its credit comes back; late results are not written;
- * the other tensor goes on. */
+/* The open round ends and returns its credit. Late results are not written, and
+ * the other tensor continues. */
 static void worker__ends_the_round(void **state)
 {
 	struct worker_rig *r = open_worker(1);
@@ -180,7 +181,7 @@ static void worker__ends_the_round(void **state)
 	assert_string_equal(wrig_events(r), "done t1 #8 SW_OK w2");
 	assert_true(r->w.sched.credit == credit);
 	assert_int_equal(r->w.n_open, 0);
-	for (int i = 0; i < 40; i++) { /* no stall is told */
+	for (int i = 0; i < 40; i++) { /* no stall is logged */
 		peer_keepalive(&r->s[0]);
 		wrig_tick(r, SW_S);
 	}
@@ -188,7 +189,7 @@ static void worker__ends_the_round(void **state)
 	wrig_close(r);
 }
 
-/* A fault in a future round leaves the open one alone. */
+/* A fault in a future round does not affect the open round. */
 static void worker__the_round_before_goes_on(void **state)
 {
 	struct worker_rig *r = open_worker(1);
@@ -204,7 +205,8 @@ static void worker__the_round_before_goes_on(void **state)
 	wrig_close(r);
 }
 
-/* Each server says END once, so a lower round counts though it is to come. */
+/* Each server sends END once, so the lower of two rounds counts, even if it is
+ * in the future. */
 static void worker__the_lower_round_counts(void **state)
 {
 	struct worker_rig *r = open_worker(1);
@@ -222,8 +224,8 @@ static void worker__the_lower_round_counts(void **state)
 	wrig_close(r);
 }
 
-/* A server that lowers the round again and again: the third END counts from
- * the round that is next, so no ring between lanes fills (lane.c). */
+/* If a server keeps lowering the round, each lower round counts. Only the first
+ * two reasons are kept, because other lanes read them. */
 static void worker__rounds_that_fall(void **state)
 {
 	struct worker_rig *r = open_worker(1);
@@ -243,8 +245,8 @@ static void worker__rounds_that_fall(void **state)
 	wrig_close(r);
 }
 
-/* The other servers are told until they acknowledge it; LEAVE waits for that.
- */
+/* The worker repeats END to the other servers until they acknowledge it; LEAVE
+ * waits for the acknowledgements. */
 static void worker__tells_the_other_servers(void **state)
 {
 	struct worker_rig *r = open_worker(2);
@@ -270,8 +272,8 @@ static void worker__tells_the_other_servers(void **state)
 	wrig_close(r);
 }
 
-/* The coordinator refuses one of three: it is declared nowhere else, the batch
- * goes on behind it, and its rounds fail. */
+/* The coordinator refuses one of three tensors. The worker declares that tensor
+ * nowhere else, continues the batch after it, and fails its rounds. */
 static void worker__is_refused_a_tensor(void **state)
 {
 	static struct worker_rig rig;
@@ -315,8 +317,8 @@ static void worker__is_refused_a_tensor(void **state)
 
 static struct sw_lane lane;
 
-/* Lane 0 hears it: the other one is ordered to stop, and only then is the
- * process told. */
+/* Lane 0 receives END and orders the other lane to stop. Only after that does
+ * it tell the process. */
 static void lane0__waits_for_the_other(void **state)
 {
 	static struct worker_rig r;
@@ -352,7 +354,8 @@ static void lane0__waits_for_the_other(void **state)
 	tell(&r, 0, 0, 1, WHY);
 	wrig_hear_of(&lane.commands);
 	assert_int_equal(r.w.tensors[0].own_life.from, 1);
-	assert_string_equal(wrig_events(&r), ""); /* it may still write */
+	/* the other lane may still write */
+	assert_string_equal(wrig_events(&r), "");
 	theirs.said_round = 1;
 	sw_flags_raise(&lane.reports.tensors, 0);
 	sw_worker_take(&r.w);

@@ -1,12 +1,12 @@
-/* unit_noise.c - a hundred thousand wild frames into a server and a worker.
+/* unit_noise.c - a hundred thousand random frames into a server and a worker.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Three kinds: bytes at random; good frames with flipped bits or cut short;
- * and frames whose checksums are right and whose fields are nearly so.  The
- * first two kinds must each end in one counter and in no allocation. Some
- * of the third kind are good by chance. Whatever they do to their own job, all
- * accesses stay in bounds (the sanitizers check it), and the job next to it
- * sums on.
+ * There are three kinds: random bytes; good frames with flipped bits or cut
+ * short; and frames with right checksums and nearly right fields. Each frame of
+ * the first two kinds must end in one counter and in no allocation. Some frames
+ * of the third kind are good by chance. Even if they break their own job, all
+ * accesses stay in bounds (sanitizers check this), and the job beside it
+ * continues.
  */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -21,7 +21,7 @@ static uint32_t below(uint64_t *rng, uint32_t n)
 	return (uint32_t)(test_random(rng) >> 33) % n;
 }
 
-/* All counters of frames that were dropped. */
+/* Return the sum of all counters of dropped frames. */
 static uint64_t dropped(const struct sw_stats *st)
 {
 	return st->rx_short + st->rx_magic + st->rx_head_crc + st->rx_version +
@@ -39,7 +39,7 @@ static void make_random(struct test_frame *f, uint64_t *rng)
 
 		memcpy(f->bytes + i, &r, f->len - i < 8 ? f->len - i : 8);
 	}
-	/* Half of them look like ours, at first. */
+	/* Half of the frames begin like ours. */
 	if (below(rng, 2) && f->len >= 2)
 		memcpy(f->bytes, &(uint16_t){SW_MAGIC}, 2);
 }
@@ -57,7 +57,7 @@ static void damage(struct test_frame *f, uint64_t *rng)
 		f->bytes[at / 8 % SW_HEAD_BYTES] ^= (uint8_t)(1 << at % 8);
 }
 
-/* A small number most of the time, sometimes anything. */
+/* Return mostly a small number, sometimes any number. */
 static uint32_t nearly(uint64_t *rng, uint32_t n)
 {
 	static const uint32_t edges[] = {0, 1, 0x7fffffff, 0x80000000,
@@ -73,7 +73,7 @@ static uint32_t nearly(uint64_t *rng, uint32_t n)
 	}
 }
 
-/* Lengths that the type allows, most of the time. */
+/* Return mostly a length that the type allows. */
 static uint16_t length_of(uint8_t type, uint64_t *rng)
 {
 	if (below(rng, 16) == 0)
@@ -119,7 +119,7 @@ static uint16_t length_of(uint8_t type, uint64_t *rng)
 	}
 }
 
-/* Words that are nearly right where a control frame has numbers. */
+/* Fill the payload with nearly right numbers. */
 static void fill(uint8_t *payload, uint16_t len, uint64_t *rng)
 {
 	for (uint32_t i = 0; i < len; i += 4)
@@ -143,7 +143,7 @@ static struct sw_header wild_header(uint8_t type, uint64_t *rng)
 		.consumed = below(rng, 20) ? 0 : nearly(rng, 2000),
 		.grant = nearly(rng, 32000)};
 
-	if (below(rng, 20) == 0) /* one of the past */
+	if (below(rng, 20) == 0) /* a packet number of the past */
 		h.psn = 1 + below(rng, 100);
 	if (below(rng, 20) == 0)
 		h.payload_crc = 1 + nearly(rng, 9);
@@ -154,7 +154,8 @@ static struct sw_header wild_header(uint8_t type, uint64_t *rng)
 
 /* --- into a server --- */
 
-/* Workers 0 and 1 are the attackers' job, the victim has one of its own. */
+/* Open a server whose workers 0 and 1 are the attackers' job; the victim has a
+ * job of its own. */
 static struct server_rig *open_server(void)
 {
 	static struct server_rig r;
@@ -175,7 +176,7 @@ static struct server_rig *open_server(void)
 	return &r;
 }
 
-/* Let the server do what it does; a port has room for so many frames. */
+/* Let the server run; its port has room for @room frames. */
 static void turn_server(struct server_rig *r, uint32_t room)
 {
 	static struct test_frame f;
@@ -189,7 +190,7 @@ static void turn_server(struct server_rig *r, uint32_t room)
 	}
 }
 
-/* One more round of the victim, exact. */
+/* Check that one more round of the victim is exact. */
 static void check_victim(struct server_rig *r, uint32_t round)
 {
 	r->last[SW_RESULT].h.round = 0;
@@ -200,7 +201,7 @@ static void check_victim(struct server_rig *r, uint32_t round)
 	peer_ack(&r->w[VICTIM], 0, r->last[SW_RESULT].h.psn);
 }
 
-/* Open tensors match the shard's count. */
+/* Check that the shard's count of open chunks is right. */
 static void check_shard(const struct sw_shard *sh)
 {
 	uint64_t sum = 0;
@@ -267,7 +268,7 @@ static void server__flipped_bits(void **state)
 	server_rig_close(r);
 }
 
-/* At a chunk that there is, in a round near the one that it is in. */
+/* Aim at an existing chunk, in a round near its current one. */
 static void aim(struct sw_header *h, const struct sw_shard *sh, uint64_t *rng)
 {
 	const struct sw_chunk *c;
@@ -293,10 +294,11 @@ static void server__wild_fields(void **state)
 				       : (uint8_t)below(&rng, SW_N_TYPES + 1);
 		struct sw_header h;
 
-		if (type == SW_LEAVE) /* the job is to live */
+		if (type == SW_LEAVE) /* the job must stay alive */
 			continue;
 		h = wild_header(type, &rng);
-		if (n < N_FRAMES / 4 * 3) { /* members agree */
+		/* keep the terms on which members agree */
+		if (n < N_FRAMES / 4 * 3) {
 			h.step = 0;
 			h.op = SW_ROUND_SUM;
 			h.type = type == SW_END || type == SW_CLOSE ? SW_QUERY
@@ -339,7 +341,7 @@ static void close_worker(struct worker_rig *r)
 	wrig_close(r);
 }
 
-/* Results for all chunks: the round under way ends well. */
+/* Send the results of all chunks: the current round must end well. */
 static void finish_round(struct worker_rig *r)
 {
 	static const int32_t elems[PEER_CHUNK];
@@ -426,7 +428,8 @@ static void worker__wild_fields(void **state)
 		uint8_t type = is_rare ? (uint8_t)below(&rng, SW_N_TYPES + 1)
 				       : often[below(&rng, sizeof(often))];
 
-		/* Full ANSWERs would end the job each time: GONE. */
+		/* Full ANSWERs would contain GONE, which ends the job each
+		 * time. */
 		if (type == SW_ANSWER && below(&rng, 50))
 			peer_answer(&r->s[0],
 				(enum sw_answer_kind)(3 * below(&rng, 2)), 0,
@@ -451,7 +454,8 @@ static void worker__wild_fields(void **state)
 		r = open_worker();
 	}
 	results += r->w.stats.results;
-	/* Wild ACKs say that all frames came marked: the window is small. */
+	/* Random ACKs report that all frames were marked, so the window is
+	 * small. */
 	assert_true(results > 200);
 	close_worker(r);
 }

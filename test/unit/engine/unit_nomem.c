@@ -1,9 +1,9 @@
-/* unit_nomem.c - the nth allocation fails, for every n.
+/* unit_nomem.c - let the nth allocation fail, for every n.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each sweep does the same thing again and again, with one more allocation
- * that succeeds, until all do.  Whatever fails says so, gives back all that it
- * took, and does not keep others from succeeding later.
+ * Each sweep repeats an action with one more successful allocation, until no
+ * allocation fails. A failed action reports the failure, releases all that it
+ * took, and does not keep later ones from succeeding.
  */
 #include "test/support/alloc.h"
 #include "test/support/server_rig.h"
@@ -11,12 +11,12 @@
 
 #include <stdlib.h>
 
-/* More allocations than any of these paths makes. */
+/* More allocations than any of these actions makes. */
 enum { SWEEP_MAX = 100 };
 
 /* --- server --- */
 
-/* A server is one piece of memory, until there is a job. */
+/* A server without jobs is one block of memory. */
 static void server_open__sweep(void **state)
 {
 	static struct server_rig r;
@@ -43,7 +43,7 @@ static const char *try_join(struct server_rig *r, uint32_t nth)
 	uint64_t calls = alloc_calls();
 
 	rig_join_only(r, 0);
-	assert_true(alloc_calls() == calls); /* it is not confirmed */
+	assert_true(alloc_calls() == calls); /* the JOIN is not confirmed yet */
 	alloc_fail_at(nth);
 	peer_keepalive(&r->w[0]);
 	alloc_fail_at(0);
@@ -102,7 +102,8 @@ static void declare__sweep(void **state)
 			assert_int_equal(r.srv->jobs[0].shard.n_tensors, 0);
 			assert_int_equal(r.srv->quota.used_bytes, 0);
 			assert_int_equal(r.env.live_bytes, tables);
-			/* It leaves, comes back, and gets what it wanted. */
+			/* The worker leaves, joins again, and gets its
+			 * tensor. */
 			peer_leave(&r.w[0], SW_ENOMEM, "no memory");
 			rig_tx(&r);
 			r.w[0].nonce++;
@@ -112,7 +113,8 @@ static void declare__sweep(void **state)
 				"DECLARED");
 			server_rig_close(&r);
 		}
-		assert_int_equal(nth, 2); /* all that it has is one block */
+		/* all memory of the job is one block */
+		assert_int_equal(nth, 2);
 	}
 }
 
@@ -177,12 +179,12 @@ static void worker_declare__sweep(void **state)
 		assert_int_equal(r.w.n_tensors, 0);
 		assert_string_equal(wrig_tx(&r), "");
 	}
-	assert_int_equal(nth, 2); /* one block for both */
+	assert_int_equal(nth, 2); /* one block serves both tensors */
 	assert_string_equal(wrig_tx(&r), "s0 DECLARE a b");
 	wrig_close(&r);
 }
 
-/* Its key comes later, and takes nothing. */
+/* The key arrives later and needs no memory. */
 static void worker_declared__allocates_nothing(void **state)
 {
 	static struct worker_rig r;
@@ -201,7 +203,7 @@ static void worker_declared__allocates_nothing(void **state)
 	wrig_close(&r);
 }
 
-/* Rounds of sums take nothing at all: every pool is full before. */
+/* Rounds allocate nothing, because every pool was filled in advance. */
 static void rounds__allocate_nothing(void **state)
 {
 	static struct server_rig s;

@@ -1,11 +1,12 @@
-/* unit_question.c - a worker asks a silent server whether it knows the session.
+/* unit_question.c - a worker asks a silent server whether its session exists.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/admit_keys.h"
 #include "test/support/keyed_rig.h"
 
-static struct kept asked, told; /* the last HELLO, and its COOKIE */
+/* the last HELLO, and the COOKIE that answered it */
+static struct kept asked, told;
 
-/* Let @ns pass without a frame from the server. Keeps what worker 0 asks. */
+/* Let @ns pass without a frame from the server. Keep worker 0's last HELLO. */
 static void pass_in_silence(uint64_t ns)
 {
 	struct sw_tx_frame f;
@@ -20,7 +21,7 @@ static void pass_in_silence(uint64_t ns)
 		}
 }
 
-/* Make worker 0 ask. */
+/* Let the silence last until worker 0 asks. */
 static void ask(void)
 {
 	struct sw_hello hello;
@@ -33,8 +34,8 @@ static void ask(void)
 	assert_int_equal(hello.udp, path_of(0).udp);
 }
 
-/* Give @k to the server; returns the session that it says it does not know, or
- * -1 if no COOKIE answers. */
+/* Give @k to the server. Return the session that the server does not know, or
+ * -1 if it sends no COOKIE. */
 static int64_t answer(const struct kept *k)
 {
 	struct sw_cookie c;
@@ -82,7 +83,7 @@ static void question__a_restarted_server_ends_the_job_at_once(void **state)
 	close_all();
 }
 
-/* While the server is absent, the worker asks again. */
+/* The worker repeats its question until the server is back. */
 static void question__it_asks_until_the_server_is_back(void **state)
 {
 	run();
@@ -115,7 +116,8 @@ static void question__a_live_session_is_never_unknown(void **state)
 	close_all();
 }
 
-/* An ACCEPT was sent, and the worker has not confirmed the session yet. */
+/* The server knows a session that it offered by ACCEPT, even if the worker has
+ * not confirmed it yet. */
 static void question__a_session_that_is_offered_is_known(void **state)
 {
 	struct sw_rx_frame f = {.from = path_of(1)};
@@ -129,14 +131,14 @@ static void question__a_session_that_is_offered_is_known(void **state)
 	assert_int_equal(sw_admit_unknown(rig.srv, &f, &hello), 0);
 	hello.session++;
 	assert_int_equal(sw_admit_unknown(rig.srv, &f, &hello), hello.session);
-	hello.session = UINT32_MAX; /* no such place */
+	hello.session = UINT32_MAX; /* beyond the table of sessions */
 	assert_int_equal(sw_admit_unknown(rig.srv, &f, &hello), 0);
 	rig.srv->pending[9].id = 0;
 	close_all();
 }
 
-/* A neighbour at the same address has the secret.  An attacker leads the
- * question to it, and its answer back. */
+/* Another server at the same address has the secret. An attacker redirects the
+ * question to it, and its answer back to the worker. */
 static void question__another_endpoint_says_nothing(void **state)
 {
 	run();
@@ -145,7 +147,7 @@ static void question__another_endpoint_says_nothing(void **state)
 	restart();
 	assert_int_equal(answer(&asked), 0);
 	rig.server_port.udp--;
-	rig.server_port.ip = ip_of(7); /* another machine */
+	rig.server_port.ip = ip_of(7); /* a server on another machine */
 	restart();
 	assert_int_equal(answer(&asked), -1);
 	rig.server_port.ip = ip_of(0);
@@ -161,7 +163,8 @@ static void question__no_changed_question_is_answered(void **state)
 		struct kept bad = asked;
 
 		if (i >= 8 && i < 16)
-			continue; /* an unknown key: answered without a MAC */
+			/* an unknown key id gets an answer without a MAC */
+			continue;
 		bad.bytes[SW_HEAD_BYTES + i] ^= 1;
 		crcs(&bad);
 		assert_int_equal(answer(&bad), -1);
@@ -193,17 +196,17 @@ static void question__no_forged_answer_ends_a_session(void **state)
 		crcs(&bad);
 		expect_nothing(&bad);
 	}
-	/* Without a MAC. */
+	/* A COOKIE without its MAC. */
 	bad = told;
 	bad.len = SW_HEAD_BYTES + sizeof(c);
 	bad.bytes[6] = sizeof(c);
 	crcs(&bad);
 	expect_nothing(&bad);
-	/* Of another path. */
+	/* A COOKIE from another path. */
 	bad = told;
 	bad.from = path_of(2);
 	expect_nothing(&bad);
-	/* The previous session had another nonce. */
+	/* A COOKIE of the previous session, which had another nonce. */
 	close_all();
 	init();
 	rig.env.rng = 4711;

@@ -1,11 +1,11 @@
-/* unit_wrap.c - keyed jobs whose numbers have come near their end.
+/* unit_wrap.c - keyed jobs whose numbers are near their limits.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/server/session.h"
 #include "engine/sums/rules.h"
 #include "engine/wire/cipher.h"
 #include "test/support/keyed_rig.h"
 
-static uint64_t n_high; /* data frames whose number needs more than 32 bits */
+static uint64_t n_high; /* data frames with a number above 32 bits */
 static uint32_t n_zero; /* data frames of round 0 */
 
 static void look(const struct kept *k)
@@ -24,7 +24,7 @@ static struct sw_session *session_of(uint32_t i)
 	return rig.srv->jobs[0].members[i].session;
 }
 
-/* Let all data frames of both directions have numbers from @next on. */
+/* Let the data frames of both directions continue with number @next. */
 static void set_numbers(uint64_t next)
 {
 	for (uint32_t i = 0; i < N; i++) {
@@ -55,8 +55,8 @@ static void set_round(uint32_t round)
 		t->chunks[i].cell[(round - 1) & 1].round = round - 1;
 		t->chunks[i].cell[round & 1].round = round - 2;
 	}
-	/* The rounds between would have taken the places of these hashes, or
-	 * brought another era. */
+	/* The rounds that are skipped would have replaced these hashes, or
+	 * started another era. */
 	if (!rig.srv->jobs[0].results->era)
 		memset(rig.srv->jobs[0].results->rows, 0,
 			sizeof(rig.srv->jobs[0].results->rows));
@@ -65,13 +65,13 @@ static void set_round(uint32_t round)
 static void begin(void)
 {
 	run();
-	sum(2); /* both cells of each chunk have a round */
+	sum(2); /* both cells of each chunk have been used */
 	pass(100 * SW_MS);
 	rig.seen = look;
 	n_high = n_zero = 0;
 }
 
-/* Numbers have 48 bits; each is taken once across 2^32. */
+/* Packet numbers have 48 bits, and each is accepted once across 2^32. */
 static void number__passes_2_to_32(void **state)
 {
 	struct kept old;
@@ -80,8 +80,8 @@ static void number__passes_2_to_32(void **state)
 	set_numbers((1ULL << 32) - 3);
 	for (uint32_t i = 0; i < 4; i++)
 		sum(3 + i);
-	/* 2 x 2 frames of 3 chunks, 4 times; the first 3 of a space are below
-	 * 2^32 - 1. */
+	/* 2 x 2 frames for each of 3 chunks, 4 times; the first 3 numbers of
+	 * each space are below 2^32. */
 	assert_int_equal(n_high, 4 * (4 * 3) - 4 * 3);
 	old = rig.to_server[0][SW_PUSH];
 	give(server(), &old);
@@ -93,7 +93,7 @@ static void number__passes_2_to_32(void **state)
 	close_all();
 }
 
-/* Behind the last number, receivers drop all: no number comes twice. */
+/* After the last number receivers drop all frames, so no number repeats. */
 static void number__ends_at_2_to_48(void **state)
 {
 	begin();
@@ -120,8 +120,8 @@ static void round__passes_2_to_32(void **state)
 	close_all();
 }
 
-/* A result's nonce is key, round and chunk.  Rounds that come again meet
- * another key, which all members know. */
+/* A result's nonce is key, round and chunk. Before a round repeats, another
+ * encryption key is in use, which all members know. */
 static void round__comes_again_in_another_era(void **state)
 {
 	uint8_t before[64];
@@ -138,7 +138,7 @@ static void round__comes_again_in_another_era(void **state)
 	for (uint32_t i = 0; i < 40; i++)
 		sum(3 + i);
 	assert_true(rig.srv->jobs[0].results->era >= era + 20);
-	/* A member may learn of the newest one by its next frame. */
+	/* A member may learn of the newest era only from its next frame. */
 	assert_true(rig.srv->jobs[0].results->era -
 			    rig.w[0].links[0].peer.seal->era <=
 		    1);
@@ -153,8 +153,8 @@ static void round__comes_again_in_another_era(void **state)
 	close_all();
 }
 
-/* A member that does not confirm an era holds back the next one, and leaves
- * before nonces of this one can come again. */
+/* A member that does not confirm an era delays the next one. It is removed
+ * before a nonce of this era could repeat. */
 static void era__does_not_wait_for_a_silent_member(void **state)
 {
 	struct sw_result_keys *r;
@@ -162,7 +162,8 @@ static void era__does_not_wait_for_a_silent_member(void **state)
 	begin();
 	rig.srv->jobs[0].params.era_folds = 1;
 	rig.may_fail = true;
-	rig.w[1].links[0].peer.seal->era = 1000; /* it confirms no other */
+	/* it confirms no further era */
+	rig.w[1].links[0].peer.seal->era = 1000;
 	r = rig.srv->jobs[0].results;
 	sum(3);
 	sum(4);
@@ -177,8 +178,8 @@ static void era__does_not_wait_for_a_silent_member(void **state)
 	close_all();
 }
 
-/* A result that lies encrypted under a key too old to be named is encrypted
- * anew, once. */
+/* A result that was encrypted under a key too old for its name in the header is
+ * encrypted again, once. */
 static void era__of_an_old_result_is_renewed(void **state)
 {
 	struct sw_job *job;

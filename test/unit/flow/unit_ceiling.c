@@ -1,4 +1,4 @@
-/* unit_ceiling.c - what the flows of a job may have under way together.
+/* unit_ceiling.c - the common limit of frames in flight of a job's flows.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/flow_rig.h"
 
@@ -11,7 +11,8 @@ static bool lose(struct sw_ceiling *c, uint32_t *period, uint64_t sent_ns)
 	return sw_ceiling_lose(c, period, 48, sent_ns);
 }
 
-/* Three flows must lose frames, however many each loses. */
+/* The ceiling acts only if three flows lose frames, however many frames each
+ * loses. */
 static void ceiling__counts_flows(void **state)
 {
 	struct sw_ceiling c = {0};
@@ -26,7 +27,7 @@ static void ceiling__counts_flows(void **state)
 	assert_int_equal(c.limit, 3000);
 }
 
-/* With more than 48 flows, a 16th must. */
+/* With more than 48 flows, the ceiling acts if a 16th of them lose frames. */
 static void ceiling__a_16th(void **state)
 {
 	struct sw_ceiling c = {0};
@@ -37,7 +38,7 @@ static void ceiling__a_16th(void **state)
 		assert_true(sw_ceiling_lose(&c, &of[i], 64, SW_S) == (i == 3));
 }
 
-/* Frames that left before the ceiling shrank tell nothing about it. */
+/* Losses of frames that were sent before the ceiling shrank do not count. */
 static void ceiling__skips_old_losses(void **state)
 {
 	struct sw_ceiling c = {0};
@@ -54,7 +55,7 @@ static void ceiling__skips_old_losses(void **state)
 		assert_true(lose(&c, &of[i], SW_S) == (i == 2));
 }
 
-/* Eight round trips later losses count anew. */
+/* After eight round trips losses are counted anew. */
 static void ceiling__forgets(void **state)
 {
 	struct sw_ceiling c = {0};
@@ -90,14 +91,15 @@ static void ceiling__regrows(void **state)
 
 	sw_ceiling_cut(&c, 8 * 64 * 4, FRAME, now_ns, SRTT);
 	assert_int_equal(c.limit, 1536);
-	for (uint32_t i = 0; i < 9; i++) /* once per round trip */
+	for (uint32_t i = 0; i < 9; i++) /* at most once per round trip */
 		sw_ceiling_grow(&c, FRAME, 1 << 20, now_ns + SRTT + i, SRTT);
 	assert_int_equal(c.limit, 1536 + 1536 / 8);
 	now_ns += 2 * SRTT;
 	sw_ceiling_cut(&c, c.limit, FRAME, now_ns, SRTT);
 	assert_int_equal(c.limit, 1296);
 	sw_ceiling_grow(&c, FRAME, 1 << 20, now_ns += SRTT, SRTT);
-	assert_int_equal(c.limit, 1296 + 20); /* a 64th, now that it is known */
+	/* from here on by a 64th, since the limit has been found */
+	assert_int_equal(c.limit, 1296 + 20);
 	sw_ceiling_begin(&c, 0, now_ns, SRTT);
 	lose(&c, &of[0], now_ns);
 	sw_ceiling_grow(&c, FRAME, 1 << 20, now_ns += SRTT, SRTT);
@@ -122,7 +124,7 @@ struct two {
 	struct sw_flow flows[MANY + OTHERS];
 };
 
-/* A frame comes at flow @i, whose sender has @backlog more. */
+/* Let a frame arrive at flow @i, whose sender has @backlog more. */
 static void come(struct two *t, uint32_t i, uint64_t backlog)
 {
 	struct sw_flow *f = &t->flows[i];
@@ -157,7 +159,8 @@ static struct two *open_two(bool is_unlimited)
 	return &t;
 }
 
-/* Within two round trips, six frames of each arrive, and @n flows miss one. */
+/* Let six frames arrive at each flow within two round trips, while @n flows
+ * miss frames. */
 static void miss(struct two *t, uint32_t n)
 {
 	sw_flow_missed(&t->flows[0], t->now_ns);
@@ -182,7 +185,8 @@ static void close_two(struct two *t)
 	assert_null(t->g.crowds);
 }
 
-/* Two lossy members, or one that lies, change nothing. */
+/* Two lossy members, or one member that reports false losses, change
+ * nothing. */
 static void crowd__not_of_two(void **state)
 {
 	struct two *t = open_two(false);
@@ -203,8 +207,8 @@ static void crowd__not_of_unlimited(void **state)
 	close_two(t);
 }
 
-/* Flows that lose frames cut what passes per round trip by a quarter, in their
- * job alone. */
+/* If flows of a job lose frames, that job's frames per round trip shrink by a
+ * quarter; other jobs are not affected. */
 static void crowd__harms_no_other_job(void **state)
 {
 	struct two *t = open_two(false);
@@ -222,7 +226,7 @@ static void crowd__harms_no_other_job(void **state)
 	close_two(t);
 }
 
-/* Nothing more is granted until less than the ceiling is under way; then its
+/* No flow gets a grant until less than the ceiling is in flight; then the job's
  * flows take turns. */
 static void crowd__takes_turns(void **state)
 {
@@ -256,7 +260,7 @@ static void crowd__takes_turns(void **state)
 	close_two(t);
 }
 
-/* Flows that wait may leave, and two that are left need no ceiling. */
+/* Waiting flows may leave, and two remaining flows need no ceiling. */
 static void crowd__leaves(void **state)
 {
 	struct two *t = open_two(false);

@@ -1,4 +1,4 @@
-/* unit_congestion.c - the window of a flow's sender.
+/* unit_congestion.c - the congestion window of a flow's sender.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/params.h"
 #include "engine/flow/congestion.h"
@@ -6,7 +6,7 @@
 
 enum { FRAME = 23, FULL = 8192, RTT = 100 * 1000, FAR = 1 << 30 };
 
-/* A sender with as much data as the window takes. */
+/* A sender that always has enough data to fill the window. */
 struct sender {
 	struct sw_congestion c;
 	uint64_t consumed, now_ns, rtt;
@@ -34,8 +34,8 @@ static void acknowledge(struct sender *s, uint32_t quanta)
 		sw_congestion_settle(&s->c, s->consumed, FAR, quanta, s->rtt);
 }
 
-/* Send what the window takes, whatever the pace; then all but @n_lost frames
- * are acknowledged. */
+/* Send as much as the window allows, ignoring pacing; then acknowledge all but
+ * @n_lost frames. */
 static void round_trip(struct sender *s, uint32_t n_lost)
 {
 	uint64_t end;
@@ -52,7 +52,7 @@ static void round_trip(struct sender *s, uint32_t n_lost)
 		acknowledge(s, FRAME);
 }
 
-/* Let the window grow to about @quanta, and lose a frame there. */
+/* Let the window grow to about @quanta, then lose frames. */
 static struct sender *open_cut(uint32_t quanta, uint64_t rtt_there)
 {
 	struct sender *s = open_sender();
@@ -71,7 +71,8 @@ static void init__starts_small(void **state)
 	assert_int_equal(s->c.limit, SW_CONGESTION_START);
 	assert_false(sw_congestion_is_open(&s->c));
 	sw_congestion_init(&s->c, FRAME, FULL, false);
-	assert_true(sw_congestion_is_open(&s->c)); /* inside a machine */
+	/* a flow inside a machine has no congestion window */
+	assert_true(sw_congestion_is_open(&s->c));
 }
 
 static void disable__neither_loss_nor_marks_limit(void **state)
@@ -116,7 +117,8 @@ static void slow_start__needs_use(void **state)
 	assert_int_equal(window(s), SW_CONGESTION_START);
 }
 
-/* A frame is lost while the queue is full: 1/8 at least, 1/2 at most. */
+/* If frames are lost while the queue is full, the window shrinks by 1/8 to
+ * 1/2. */
 static void lose__shrinks_by_the_part(void **state)
 {
 	uint32_t of[] = {1, 10, 100}, left[] = {88, 80, 50};
@@ -134,7 +136,7 @@ static void lose__shrinks_by_the_part(void **state)
 	}
 }
 
-/* A forged delay may make a round trip of no time. */
+/* A forged delay may make a round trip take no time. */
 static void lose__in_no_time(void **state)
 {
 	struct sender *s = open_cut(1000, 0);
@@ -143,7 +145,7 @@ static void lose__in_no_time(void **state)
 	assert_in_range(window(s), 500, 900);
 }
 
-/* A queue as long as the path: half of what was in flight fills it. */
+/* If the queue is as long as the path, half of the frames in flight fill it. */
 static void lose__shrinks_more_with_a_long_queue(void **state)
 {
 	struct sender *s = open_sender();
@@ -157,7 +159,7 @@ static void lose__shrinks_more_with_a_long_queue(void **state)
 	assert_in_range(100 * window(s) / before, 54, 56);
 }
 
-/* The next round tells of frames sent before the decrease. */
+/* In the next round trip, losses concern frames sent before the decrease. */
 static void lose__once_per_round_trip(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);
@@ -169,13 +171,13 @@ static void lose__once_per_round_trip(void **state)
 	assert_true(window(s) < before);
 }
 
-/* Lost frames found no room, so at most a few frames take their places in this
- * round. */
+/* Lost frames found no room in the queue, so at most a few frames replace them
+ * in this round trip. */
 static void lose__leaves_places_empty(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);
 
-	round_trip(s, 0); /* does not count */
+	round_trip(s, 0); /* a round trip that does not count */
 	s->c.paced = UINT64_MAX / 2;
 	while (s->consumed - s->c.settled < window(s))
 		s->consumed += FRAME;
@@ -188,7 +190,8 @@ static void lose__leaves_places_empty(void **state)
 	assert_int_equal(s->c.limit, s->c.settled + window(s));
 }
 
-/* Nothing waits in a queue, and few frames are lost. */
+/* If no queue grows and few frames are lost, the losses are random and not
+ * congestion. */
 static void lose__at_random_is_no_congestion(void **state)
 {
 	struct sender *s = open_sender();
@@ -196,7 +199,7 @@ static void lose__at_random_is_no_congestion(void **state)
 
 	while (window(s) < 1000)
 		round_trip(s, 0);
-	round_trip(s, 10); /* ends the slow start */
+	round_trip(s, 10); /* ends slow start */
 	before = window(s);
 	for (uint32_t i = 0; i < 200; i++)
 		round_trip(s, i % 10 == 9 && window(s) > 500);
@@ -236,7 +239,7 @@ static void increase__flat_where_frames_were_lost(void **state)
 	struct sender *s = open_cut(1000, 2 * RTT);
 	uint32_t top = s->c.top / SW_CONGESTION_UNIT, before = window(s), at;
 
-	round_trip(s, 0); /* does not count */
+	round_trip(s, 0); /* a round trip that does not count */
 	round_trip(s, 0);
 	assert_true(window(s) > before);
 	while (window(s) < top - 5)
@@ -249,13 +252,13 @@ static void increase__flat_where_frames_were_lost(void **state)
 	assert_true(window(s) > 2 * top);
 }
 
-/* Growth of a window where the curve is flat, in units. */
+/* Return the growth of a window on the flat part of the curve, in units. */
 static uint32_t growth_at_the_top(uint64_t rtt)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);
 	uint32_t before;
 
-	round_trip(s, 0); /* does not count */
+	round_trip(s, 0); /* a round trip that does not count */
 	s->c.n_rounds = s->c.n_flat - 1;
 	s->c.window = before = s->c.top;
 	s->rtt = rtt;
@@ -282,7 +285,7 @@ static void decay__when_not_used(void **state)
 	assert_in_range(window(s), 200, SW_CONGESTION_START);
 }
 
-/* A round trip in which the last @n_marked frames are marked. */
+/* Run a round trip in which the last @n_marked frames are marked. */
 static void marked_round(struct sender *s, uint32_t n_marked)
 {
 	while (s->consumed - s->c.settled < window(s))
@@ -301,7 +304,7 @@ static void mark__ends_the_slow_start(void **state)
 		round_trip(s, 0);
 	before = window(s);
 	marked_round(s, before / FRAME / 2);
-	assert_in_range(100 * window(s) / before, 70, 80); /* less a quarter */
+	assert_in_range(100 * window(s) / before, 70, 80); /* a quarter less */
 	assert_false(s->c.is_slow);
 }
 
@@ -318,13 +321,13 @@ static void mark__ends_an_open_window(void **state)
 	assert_in_range(window(s), 2000, 4000);
 }
 
-/* Few marks shrink the window by little (RFC 8257). */
+/* Few marks shrink the window only a little (RFC 8257). */
 static void mark__shrinks_by_the_part(void **state)
 {
 	struct sender *s = open_cut(4000, RTT);
 	uint32_t n = window(s) / FRAME, before;
 
-	round_trip(s, 0); /* does not count */
+	round_trip(s, 0); /* a round trip that does not count */
 	for (uint32_t i = 0; i < 100; i++)
 		marked_round(s, i % 2 ? n / 20 : 0);
 	before = window(s);
@@ -333,7 +336,7 @@ static void mark__shrinks_by_the_part(void **state)
 	assert_true(s->c.marked_part < 1 << 13);
 }
 
-/* More marks than frames, each time: the window has an end. */
+/* Forged ACKs mark more frames than were sent: the window keeps a minimum. */
 static void mark__forged(void **state)
 {
 	struct sender *s = open_sender();
@@ -346,7 +349,7 @@ static void mark__forged(void **state)
 	assert_true(window(s) > 10 * FRAME);
 }
 
-/* The frame had only been late. */
+/* If the lost frame was only late, the window is restored. */
 static void undo__restores_the_window(void **state)
 {
 	struct sender *s = open_sender();
@@ -360,10 +363,11 @@ static void undo__restores_the_window(void **state)
 	sw_congestion_undo(&s->c);
 	assert_int_equal(window(s), before);
 	assert_true(s->c.limit == s->c.settled + before);
-	sw_congestion_undo(&s->c); /* once */
+	sw_congestion_undo(&s->c); /* a second undo has no effect */
 	assert_int_equal(window(s), before);
 	round_trip(s, 0);
-	assert_true(window(s) > before + before / 2); /* it doubles again */
+	/* the window doubles again */
+	assert_true(window(s) > before + before / 2);
 }
 
 static void ask__four_in_a_window(void **state)
@@ -382,7 +386,7 @@ static void ask__four_in_a_window(void **state)
 
 /* --- the pace --- */
 
-/* Quanta that leave in @ns, of a sender with as much data as it may send. */
+/* Return the quanta that a sender with enough data releases in @ns. */
 static uint64_t leave_in(struct sender *s, uint64_t ns)
 {
 	struct sw_congestion *c = &s->c;
@@ -403,7 +407,7 @@ static uint64_t leave_in(struct sender *s, uint64_t ns)
 	return n;
 }
 
-/* 5/4 of the window in a round trip. */
+/* Pacing releases 5/4 of the window per round trip. */
 static void pace__spreads_a_window(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);
@@ -412,7 +416,7 @@ static void pace__spreads_a_window(void **state)
 	assert_in_range(n, window(s) * 4 * 6 / 5, window(s) * 4 * 13 / 10);
 }
 
-/* Where the queue is short, frames leave no faster than they arrive. */
+/* If the queue is short, frames leave no faster than they arrive. */
 static void pace__heeds_a_short_queue(void **state)
 {
 	struct sender *s = open_cut(1000, RTT + RTT / 12);
@@ -450,7 +454,7 @@ static void pace__of_less_than_a_frame(void **state)
 			most = at - from;
 	}
 	assert_true(least > RTT);
-	assert_true(most > least + RTT / 4); /* at random */
+	assert_true(most > least + RTT / 4); /* losses at random */
 }
 
 static void pace__ends_when_nothing_is_sent(void **state)
@@ -467,7 +471,7 @@ static void pace__ends_when_nothing_is_sent(void **state)
 	assert_true(sw_congestion_start(c, s->now_ns) > s->now_ns);
 }
 
-/* Returned grants were never in flight. */
+/* Returned grants never count as in flight. */
 static void skip__moves_all_counts(void **state)
 {
 	struct sender *s = open_cut(1000, 2 * RTT);

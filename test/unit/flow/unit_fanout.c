@@ -1,4 +1,4 @@
-/* unit_fanout.c - the turns of many flows of one sender.
+/* unit_fanout.c - how many flows of one sender take turns.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/flow/fanout.h"
 #include "test/support/flow_rig.h"
@@ -29,8 +29,8 @@ static void send_one(struct fan *x, struct sw_flow *f)
 	x->n_sent[f - x->flows]++;
 }
 
-/* All that flow @f has sent has arrived, except the frames in @holes, by their
- * distance from the last one. */
+/* Acknowledge all frames that @f has sent, except those in @holes, counted back
+ * from the last frame. */
 static void ack_all(struct fan *x, struct sw_flow *f, uint64_t holes)
 {
 	struct sw_sack k = {
@@ -58,7 +58,7 @@ static struct fan *open_fan(void)
 	return &x;
 }
 
-/* Each sends four frames, and the second one of @n is lost. */
+/* Let each flow send four frames, and let @n flows lose the second one. */
 static void lose_some(struct fan *x, uint32_t n)
 {
 	for (uint32_t i = 0; i < 4 * N; i++)
@@ -76,7 +76,7 @@ static void lose_some(struct fan *x, uint32_t n)
 		ack_all(x, &x->flows[i], 2);
 }
 
-/* Two flows that lose frames change nothing, nor do flows that lose none. */
+/* Two lossy flows, or flows without losses, do not cause turns. */
 static void fanout__not_of_two(void **state)
 {
 	struct fan *x = open_fan();
@@ -101,8 +101,8 @@ static void take_turns(struct fan *x)
 	}
 }
 
-/* Let all flows send for a while, each as much as it may. Acknowledgements come
- * a round trip later. */
+/* Let all flows send as much as they may for @n_rounds round trips. Their
+ * acknowledgements arrive one round trip later. */
 static void run(struct fan *x, uint32_t n_rounds)
 {
 	for (uint32_t r = 0; r < 8 * n_rounds; r++) {
@@ -137,11 +137,11 @@ static void fanout__is_fair(void **state)
 		most = (uint32_t)sw_max64(most, x->n_sent[i]);
 	}
 	assert_true(sw_ceiling_is_low(&x->crowd.fanout.ceiling));
-	assert_true(least >= 8); /* none starves */
+	assert_true(least >= 8); /* no flow starves */
 	assert_true(most <= 2 * least);
 }
 
-/* A flow without data does not keep its turn from others. */
+/* A flow without data returns its turn. */
 static void fanout__returns_a_turn(void **state)
 {
 	struct fan *x = open_fan();
@@ -167,8 +167,8 @@ static void fanout__returns_a_turn(void **state)
 	assert_true(sw_fanout_at(&x->crowd) == UINT64_MAX);
 }
 
-/* Flows leave while they wait, and the others go on. With two left there is no
- * ceiling, and the last one leaves nothing behind. */
+/* If waiting flows leave, the other flows continue. Two flows need no ceiling,
+ * and the last one leaves nothing behind. */
 static void fanout__leaves(void **state)
 {
 	struct fan *x = open_fan();

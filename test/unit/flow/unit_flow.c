@@ -1,10 +1,10 @@
-/* unit_flow.c - numbers and credit of a flow.
+/* unit_flow.c - packet numbers and credit of a flow.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/flow_rig.h"
 
 /* --- life --- */
 
-/* The window counted in frames is small: do not wait for the 16th (A9). */
+/* If the window has few frames, ACKs do not wait for the 16th (A9). */
 static void init__ack_threshold_follows_the_window(void **state)
 {
 	assert_int_equal(open_with(1344, 512 * 1024)->f.ack_every, 16);
@@ -32,7 +32,7 @@ static void send__numbers_per_class(void **state)
 	assert_int_equal(x->f.open_mask, 0x81);
 }
 
-/* Every copy is charged, the lost ones too (A9). */
+/* Every copy is charged, also the lost ones (A9). */
 static void send__charges_quanta(void **state)
 {
 	struct fixture *x = open_flow();
@@ -49,10 +49,10 @@ static void send__charges_quanta(void **state)
 	h.payload_len = 0;
 	sw_flow_send(&x->f, &h, 0, x->now_ns);
 	for (uint32_t i = 0; i < 4; i++)
-		tick(x, SW_S); /* at last all are lost */
+		tick(x, SW_S); /* in the end all are lost */
 	assert_int_equal(x->n_lost, 4);
 	sw_flow_send_ctl(&x->f, &h);
-	/* control costs none */
+	/* control frames cost no credit */
 	assert_int_equal(h.consumed, FRAME + 18 + SW_QUANTA_MIN);
 	assert_int_equal(h.grant, x->f.window);
 }
@@ -61,15 +61,15 @@ static void can_send__credit_ends(void **state)
 {
 	struct fixture *x = open_flow();
 
-	x->f.granted = FRAME + 1; /* the second frame may overdraw */
+	x->f.granted = FRAME + 1; /* the second frame may exceed the grant */
 	send(x, 0);
 	send(x, 0);
 	assert_false(sw_flow_can_send(&x->f, 0));
 	assert_false(sw_flow_can_send(&x->f, 7));
 }
 
-/* As many full frames as may be sent one by one: by credit, by the congestion
- * window, by numbers. */
+/* The room equals the number of full frames that could be sent one by one: by
+ * credit, by congestion window and by packet numbers. */
 static void room__agrees_with_can_send(void **state)
 {
 	const uint64_t limits[][2] = {{1, 1 << 19}, {FRAME, 1 << 19},
@@ -92,8 +92,8 @@ static void room__agrees_with_can_send(void **state)
 	}
 }
 
-/* Without credit one frame may go when nothing is on its way, whatever became
- * of the ones before; but none before there was any credit. */
+/* Without credit one frame may be sent when no frame is in flight, whatever
+ * happened to earlier frames. Before the first credit no frame may be sent. */
 static void can_send__one_without_credit(void **state)
 {
 	struct fixture *x = open_flow();
@@ -118,21 +118,22 @@ static void can_send__ring_is_full(void **state)
 		send(x, 2);
 	assert_false(sw_flow_can_send(&x->f, 2));
 	assert_true(sw_flow_can_send(&x->f, 3));
-	/* The oldest one stays open: nothing may be reused. */
+	/* While the oldest frame is open, its number's slot cannot be
+	 * reused. */
 	ack(x, 2, SW_SENT_RING, ~0ULL, 0);
 	assert_false(sw_flow_can_send(&x->f, 2));
 	ack(x, 2, 1, 0, 0);
 	assert_true(sw_flow_can_send(&x->f, 2));
 }
 
-/* The ring grows with the frames in flight, wherever it stands, and loses none
- * of them: each is acknowledged once, with its own number. */
+/* The ring grows with the frames in flight, at any position, and loses none:
+ * each frame is acknowledged once under its own number. */
 static void ring__grows_with_what_is_in_flight(void **state)
 {
 	struct fixture *x = open_flow();
 	uint64_t next = 1;
 
-	for (; next <= 50; next++) { /* one at a time */
+	for (; next <= 50; next++) { /* one frame at a time */
 		assert_int_equal(send(x, 1), next);
 		ack(x, 1, next, 0, 0);
 	}
@@ -151,7 +152,8 @@ static void ring__grows_with_what_is_in_flight(void **state)
 	assert_int_equal(x->n_acked, 100);
 	assert_int_equal(x->n_lost, 0);
 	assert_int_equal(x->f.space[1].n_open, 0);
-	assert_int_equal(x->f.space[2].mask, 0); /* nothing was sent */
+	/* no frame was sent in this class */
+	assert_int_equal(x->f.space[2].mask, 0);
 }
 
 /* --- hearing --- */
@@ -167,7 +169,7 @@ static bool hear(struct fixture *x, uint8_t class, uint64_t psn,
 	return sw_flow_rx(&x->f, &h);
 }
 
-/* Count the frames of a run before the first one beyond. */
+/* Count the frames of a run up to the first one beyond the limit. */
 static void within__up_to_the_first_beyond(void **state)
 {
 	struct fixture *x = open_flow();
@@ -191,7 +193,7 @@ static void hear__in_order(void **state)
 	assert_true(hear(x, 0, 1, 10, 100));
 	assert_int_equal(x->f.granted, 100);
 	assert_int_equal(x->f.peer_consumed, 10);
-	assert_false(hear(x, 0, 2, 12, 100)); /* no news about the grant */
+	assert_false(hear(x, 0, 2, 12, 100)); /* no new grant */
 	assert_int_equal(x->f.peer_consumed, 12);
 	sw_flow_send_ctl(&x->f, &h);
 	assert_int_equal(h.grant, 12 + x->f.window);
@@ -204,7 +206,7 @@ static bool is_overdrawn(struct fixture *x, uint32_t consumed)
 	return !sw_flow_within(&x->f, &h, 1);
 }
 
-/* The last grant that was sent counts, and the slack. */
+/* The limit is the last grant that was sent, plus the slack. */
 static void is_overdrawn__by_what_it_says(void **state)
 {
 	struct fixture *x = open_flow();
@@ -215,12 +217,12 @@ static void is_overdrawn__by_what_it_says(void **state)
 	assert_false(is_overdrawn(x, 0));
 	assert_false(is_overdrawn(x, most));
 	assert_true(is_overdrawn(x, most + 1));
-	/* It is heard all the same: with the next grant it is within. */
+	/* The count is noted anyway, so the next grant covers it. */
 	hear(x, 0, 1, most + 1, 0);
 	assert_true(is_overdrawn(x, most + 1));
 	sw_flow_send_ctl(&x->f, &h);
 	assert_false(is_overdrawn(x, most + 1));
-	/* Beyond belief: of the past, over a wrap. */
+	/* An implausible count is an old one, from before a wrap. */
 	assert_false(is_overdrawn(x, most + 1 + (1u << 30)));
 }
 
@@ -249,8 +251,8 @@ static void hear__past_and_duplicate(void **state)
 	assert_int_equal(x->f.peer_consumed, 50);
 }
 
-/* One number far ahead is not believed; a second one that follows shows that
- * what lies between was lost.  Control frames begin with any number. */
+/* A single number far ahead is not believed; if a second one follows it, the
+ * frames in between were lost. Control frames may begin with any number. */
 static void hear__far_ahead(void **state)
 {
 	struct fixture *x = open_flow();
@@ -267,7 +269,7 @@ static void hear__far_ahead(void **state)
 	assert_int_equal(x->f.peer_consumed, 5);
 }
 
-/* Numbers of one space say nothing about another. */
+/* Numbers of one space do not affect another. */
 static void hear__spaces_are_apart(void **state)
 {
 	struct fixture *x = open_flow();
@@ -279,7 +281,7 @@ static void hear__spaces_are_apart(void **state)
 	assert_int_equal(x->f.peer_consumed, 70);
 }
 
-/* A grant never shrinks: what was promised stays promised. */
+/* A grant never shrinks. */
 static void hear__smaller_values(void **state)
 {
 	struct fixture *x = open_flow();
@@ -303,7 +305,7 @@ static void hear__implausible_grant(void **state)
 	assert_int_equal(x->f.granted, SW_CREDIT_MAX);
 }
 
-/* A count that nobody can have reached is one of long ago, over a wrap. */
+/* An implausibly large count is an old one, from before a wrap. */
 static void hear__implausible_consumed(void **state)
 {
 	struct fixture *x = open_flow();
@@ -316,7 +318,7 @@ static void hear__implausible_consumed(void **state)
 	assert_int_equal(x->f.peer_consumed, 10 + SW_CREDIT_MAX);
 }
 
-/* The counts go on beyond 2^32. */
+/* Counts continue beyond 2^32. */
 static void hear__counts_wrap(void **state)
 {
 	struct fixture *x = open_flow();
@@ -329,7 +331,7 @@ static void hear__counts_wrap(void **state)
 	assert_false(hear(x, 0, 2, 0xfffffff8, 0xfffffff8));
 }
 
-/* 30 frames lost over time do not stop the flow (A9). */
+/* Losses of 30 frames over time, a whole window, do not stop the flow (A9). */
 static void credit__losses_do_not_leak(void **state)
 {
 	struct fixture *a = open_with(1344, 30 * 1344);
@@ -340,11 +342,11 @@ static void credit__losses_do_not_leak(void **state)
 	a->f.granted = b.window;
 	for (uint32_t i = 0; i < 1000; i++) {
 		if (!sw_flow_can_send(&a->f, 0))
-			tick(a, SW_S); /* a probe may go */
+			tick(a, SW_S); /* a probe may be sent */
 		assert_true(sw_flow_can_send(&a->f, 0));
 		sw_flow_give(&a->f);
 		sw_flow_send(&a->f, &h, 0, a->now_ns);
-		if (i % 10 == 9) { /* nine of ten are lost */
+		if (i % 10 == 9) { /* nine of ten frames are lost */
 			struct sw_header answer = {0};
 
 			sw_flow_rx(&b, &h);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/flow_rig.h"
 
-/* Receive the numbers of @psns (0 ends) and give the SACK's bits. */
+/* Receive the numbers in @psns, which 0 terminates, and return the SACK. */
 static struct sw_sack sack_after(const uint64_t *psns)
 {
 	struct fixture *x = open_flow();
@@ -27,7 +27,7 @@ static void accept__gap_then_late(void **state)
 	struct sw_sack k = sack_after((uint64_t[]){1, 4, 0});
 
 	assert_int_equal(k.largest, 4);
-	assert_int_equal(k.bits[0], 4); /* 1; neither 2 nor 3 */
+	assert_int_equal(k.bits[0], 4); /* 1 was received; 2 and 3 were not */
 	k = sack_after((uint64_t[]){1, 4, 2, 0});
 	assert_int_equal(k.bits[0], 4 | 2);
 	k = sack_after((uint64_t[]){3, 2, 1, 0});
@@ -43,8 +43,8 @@ static void accept__duplicate(void **state)
 	assert_int_equal(k.bits[0], 1);
 }
 
-/* Every distance moves the window as it should; a far one when a second frame
- * follows. */
+/* Every jump moves the window of numbers correctly; a far jump does so when a
+ * second frame follows. */
 static void accept__jumps_of_every_size(void **state)
 {
 	for (uint64_t jump = 1; jump <= 300; jump++) {
@@ -67,7 +67,7 @@ static void accept__jumps_of_every_size(void **state)
 	}
 }
 
-/* One frame with a number far away moves nothing, wherever the number lies. */
+/* A single frame with a far number moves nothing. */
 static void accept__one_far_number(void **state)
 {
 	static const uint64_t far[] = {
@@ -82,8 +82,8 @@ static void accept__one_far_number(void **state)
 	}
 }
 
-/* Two that follow each other lead ahead, where all between was lost, and back,
- * where the two were forged. */
+/* Two consecutive far numbers move the window: forward if all frames in between
+ * were lost, and back if the two were forged. */
 static void accept__two_far_numbers(void **state)
 {
 	struct sw_sack k = sack_after((uint64_t[]){100, 2000, 2002, 2003, 0});
@@ -95,7 +95,7 @@ static void accept__two_far_numbers(void **state)
 	assert_int_equal(k.bits[0], 1);
 }
 
-/* A frame that nobody waits for skips no number, and leads nobody back. */
+/* A duplicate frame skips no number and does not move the window back. */
 static void accept_again__moves_little(void **state)
 {
 	struct fixture *x = open_flow();
@@ -115,8 +115,8 @@ static void accept_again__moves_little(void **state)
 	assert_int_equal(s->largest, 399);
 }
 
-/* A run is what its frames are one by one, over words and gaps, and where it
- * begins with late ones. */
+/* Accepting a run has the same effect as accepting its frames one by one:
+ * across words and gaps, and with late frames at the start. */
 static void accept_run__as_one_by_one(void **state)
 {
 	struct sw_flow one = open_flow()->f, run = one;
@@ -128,7 +128,7 @@ static void accept_run__as_one_by_one(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			psn += n % 5 == 0 && i == n / 2;
 			h[i] = (struct sw_header){.class = 2, .psn = psn++};
-			if (n % 7 == 0 && i < n / 7) /* late */
+			if (n % 7 == 0 && i < n / 7) /* late frames */
 				h[i].psn -= n + 1 - i;
 			psn -= n % 7 == 0 && i == 0;
 			sw_flow_accept(&one, 2, h[i].psn, n);
@@ -158,14 +158,14 @@ static void ack_at__count_or_delay_or_gap(void **state)
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
 	assert_true(sw_flow_ack_at(&x->f) == UINT64_MAX);
-	accept(x, 0, 18); /* 17 is missing: say so at once */
+	accept(x, 0, 18); /* 17 is missing: acknowledge at once */
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 	sw_flow_build_ack(&x->f, x->now_ns, 0, out);
-	accept(x, 0, 18); /* our ACK was lost: again at once */
+	accept(x, 0, 18); /* our ACK was lost: acknowledge again at once */
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 }
 
-/* Once in two RTTs, within bounds. */
+/* The flow acknowledges after two RTTs, within bounds. */
 static void ack_at__by_rtt(void **state)
 {
 	static const uint64_t rtts_us[] = {10, 60, 900, 16000};
@@ -180,7 +180,7 @@ static void ack_at__by_rtt(void **state)
 		accept(x, 0, 1);
 		assert_true(sw_flow_ack_at(&x->f) ==
 			    x->now_ns + delays_us[i] * SW_US);
-		accept(x, 1, 1); /* a class that does not exist */
+		accept(x, 1, 1); /* an invalid class */
 		assert_true(sw_flow_ack_at(&x->f) == x->now_ns + 50 * SW_US);
 	}
 }
@@ -224,19 +224,20 @@ static void answered__takes_back_one(void **state)
 		accept(x, 0, psn);
 	sw_flow_answered(&x->f, 0, 1, x->now_ns);
 	accept(x, 0, x->params.ack_every);
-	assert_true(sw_flow_ack_at(&x->f) != 0); /* one fewer than is due */
+	/* one frame short of a due ACK */
+	assert_true(sw_flow_ack_at(&x->f) != 0);
 	for (uint32_t i = 0; i < x->params.ack_every; i++)
 		sw_flow_answered(&x->f, 0, 1, x->now_ns);
 	sw_flow_answered(&x->f, 0, 99, x->now_ns);
-	/* the last one is acknowledged in any case */
+	/* the last frame is acknowledged in any case */
 	assert_true(sw_flow_ack_at(&x->f) != UINT64_MAX);
-	accept(x, 0, 99); /* a gap is told all the same */
+	accept(x, 0, 99); /* a gap is still reported at once */
 	sw_flow_answered(&x->f, 0, 1, x->now_ns);
 	assert_true(sw_flow_ack_at(&x->f) == 0);
 }
 
-/* While answers go the ACK waits from each on, until late; that of the last one
- * until late. */
+/* Each answer postpones the ACK, but not beyond a late limit. After the last
+ * answer the ACK waits until that limit. */
 static void answered__acknowledged_late(void **state)
 {
 	struct fixture *x = open_flow();

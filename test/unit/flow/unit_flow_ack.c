@@ -1,4 +1,4 @@
-/* unit_flow_ack.c - RTT and loss of a flow: what ACKs bring.
+/* unit_flow_ack.c - how ACKs give a flow its RTT and its losses.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/flow_rig.h"
 
@@ -38,16 +38,16 @@ static void on_ack__of_what_was_never_sent(void **state)
 	assert_false(ack(x, 0, 2, 0, 0));
 	assert_false(ack(x, 1, 1, 0, 0));
 	assert_false(ack(x, 0, UINT64_MAX, ~0ULL, 0));
-	assert_false(ack(x, 8, 1, 0, 0)); /* no such class */
+	assert_false(ack(x, 8, 1, 0, 0)); /* an invalid class */
 	assert_false(ack(x, 255, 1, 0, 0));
 	assert_string_equal(x->fates, "");
 	assert_int_equal(x->f.open_mask, 1);
-	assert_true(ack(x, 0, 0, ~0ULL, 0)); /* nothing received yet */
+	assert_true(ack(x, 0, 0, ~0ULL, 0)); /* an ACK of no frame */
 	assert_string_equal(x->fates, "");
 }
 
-/* The part of it that is true counts; what it does not name is not overtaken
- * by what was never sent. */
+/* Bits for frames that were sent count. Frames that the ACK does not name are
+ * not overtaken by numbers that were never sent. */
 static void on_ack__of_some_that_were_sent(void **state)
 {
 	struct fixture *x = open_flow();
@@ -55,11 +55,11 @@ static void on_ack__of_some_that_were_sent(void **state)
 	for (uint32_t i = 0; i < 5; i++)
 		send(x, 0);
 	x->now_ns += 10 * SW_MS;
-	assert_false(ack(x, 0, 9, 1 << 5 | 1 << 7, 0)); /* 3 and 1 */
+	assert_false(ack(x, 0, 9, 1 << 5 | 1 << 7, 0)); /* bits of 3 and 1 */
 	assert_string_equal(x->fates, "+1 +3 -2");
 	assert_int_equal(x->f.space[0].largest_acked, 3);
 	assert_int_equal(x->f.space[0].srtt_ns, 0);
-	/* Beside a block that says nothing true another one counts. */
+	/* A valid block counts even beside an invalid one. */
 	send(x, 1);
 	assert_false(sw_flow_on_ack(&x->f, ++x->ack_psn,
 		(struct sw_sack[]){
@@ -68,7 +68,7 @@ static void on_ack__of_some_that_were_sent(void **state)
 	assert_int_equal(x->f.space[1].n_open, 0);
 }
 
-/* Marks are counted up, so that a lost ACK takes none with it. */
+/* Marks are reported as a running count, so a lost ACK loses no marks. */
 static void on_ack__tells_marks(void **state)
 {
 	struct fixture *x = open_flow();
@@ -76,7 +76,7 @@ static void on_ack__tells_marks(void **state)
 
 	accept(x, 3, 1);
 	sw_flow_mark(&x->f, 3, 1);
-	sw_flow_mark(&x->f, SW_CLASS_CTL, 1); /* no space of data */
+	sw_flow_mark(&x->f, SW_CLASS_CTL, 1); /* not a data class */
 	assert_int_equal(sw_flow_build_ack(&x->f, x->now_ns, 0, out), 1);
 	assert_int_equal(out[0].n_marked, 1);
 	sw_flow_mark(&x->f, 3, 2);
@@ -92,13 +92,13 @@ static void on_ack__tells_marks(void **state)
 	x->f.rx_psn[SW_CLASS_CTL] = 1;
 	assert_true(sw_flow_on_ack(&x->f, 1, out, 1, x->now_ns, on_fate, x));
 	assert_int_equal(x->f.congestion.n_marked, 3 * FRAME);
-	out[0].n_marked = 2; /* behind 65,535 more */
+	out[0].n_marked = 2; /* 65,535 more, modulo 2^16 */
 	x->f.rx_psn[SW_CLASS_CTL] = 2;
 	assert_true(sw_flow_on_ack(&x->f, 2, out, 1, x->now_ns, on_fate, x));
 	assert_int_equal(x->f.congestion.n_marked, (3 + 65535) * FRAME);
 }
 
-/* Bits below the first number and beyond 256 mean nothing. */
+/* Bits for numbers below 1 or more than 256 back are ignored. */
 static void on_ack__wild_bits(void **state)
 {
 	struct fixture *x = open_flow();
@@ -108,7 +108,8 @@ static void on_ack__wild_bits(void **state)
 	x->now_ns += SW_MS;
 	assert_true(ack(x, 0, 5, ~0ULL, 65535));
 	assert_string_equal(x->fates, "+1 +2 +3 +4 +5");
-	assert_int_equal(x->f.space[0].srtt_ns, 0); /* it lies: no sample */
+	/* an impossible delay: no sample */
+	assert_int_equal(x->f.space[0].srtt_ns, 0);
 }
 
 static void on_ack__overtaken_is_lost(void **state)
@@ -117,22 +118,22 @@ static void on_ack__overtaken_is_lost(void **state)
 
 	send(x, 0);
 	x->now_ns += 100 * SW_US;
-	ack(x, 0, 1, 0, 0); /* SRTT 100 us */
+	ack(x, 0, 1, 0, 0); /* the SRTT is now 100 us */
 	send(x, 0);
 	send(x, 0);
 	x->now_ns += 100 * SW_US;
 	ack(x, 0, 3, 0, 0);
-	assert_string_equal(x->fates, "+3"); /* it may only be late */
-	tick(x, 44 * SW_US);                 /* 144 < 5/4 SRTT + 20 */
+	assert_string_equal(x->fates, "+3"); /* the frame may only be late */
+	tick(x, 44 * SW_US);                 /* 144 us < 5/4 SRTT + 20 us */
 	assert_string_equal(x->fates, "");
 	tick(x, 1 * SW_US);
 	assert_string_equal(x->fates, "-2");
 	assert_int_equal(x->f.n_timeouts, 0);
 }
 
-/* Other classes are overtaken by design: that is no loss (A10). */
-/* The later of two ACKs omits class 1: the earlier one's report on it is new,
- * its report on class 0 is stale. */
+/* A higher class overtakes lower ones by design, which is no loss (A10). */
+/* The later of two ACKs omits class 1, so the earlier ACK's report on class 1
+ * is new, and its report on class 0 is stale. */
 static void on_ack__newer_per_class(void **state)
 {
 	struct fixture *x = open_flow();
@@ -185,18 +186,18 @@ static void resolve__by_meaning(void **state)
 	sw_flow_resolve(&x->f, 0, 1, true, x->now_ns);
 	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
 	assert_int_equal(x->f.space[0].n_open, 1);
-	sw_flow_resolve(&x->f, 0, 1, true, x->now_ns);   /* twice */
-	sw_flow_resolve(&x->f, 0, 900, true, x->now_ns); /* never sent */
+	sw_flow_resolve(&x->f, 0, 1, true, x->now_ns);   /* a second time */
+	sw_flow_resolve(&x->f, 0, 900, true, x->now_ns); /* was never sent */
 	sw_flow_resolve(&x->f, 0, 2 + SW_SENT_RING, true, x->now_ns);
 	assert_int_equal(x->f.space[0].n_open, 1);
-	/* An answer that waited for a straggler is no RTT. */
+	/* An answer that waited for a straggler gives no RTT sample. */
 	x->now_ns += SW_S;
 	sw_flow_resolve(&x->f, 0, 2, true, x->now_ns);
 	assert_int_equal(x->f.space[0].srtt_ns, 80 * SW_US);
 	assert_int_equal(x->f.space[0].n_open, 0);
 }
 
-/* The answer may be to an earlier copy: its time says nothing (Karn). */
+/* The answer may be to an earlier copy, so it gives no RTT sample (Karn). */
 static void resolve__of_a_copy_is_no_sample(void **state)
 {
 	struct fixture *x = open_flow();
@@ -208,7 +209,7 @@ static void resolve__of_a_copy_is_no_sample(void **state)
 	assert_int_equal(x->f.space[0].n_open, 0);
 }
 
-/* Whatever comes back from the peer ends the growing of the timeout. */
+/* Any answer from the peer ends the exponential backoff. */
 static void resolve__ends_the_backoff(void **state)
 {
 	struct fixture *x = open_flow();
@@ -224,7 +225,7 @@ static void resolve__ends_the_backoff(void **state)
 	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
 }
 
-/* An ACK of less, later, does not make the overtaken wait again. */
+/* A later ACK of a smaller number does not make overtaken frames wait again. */
 static void on_ack__of_less(void **state)
 {
 	struct fixture *x = open_flow();
@@ -290,7 +291,7 @@ static void tick__rto_min(void **state)
 	assert_true(tick(x, 0) - x->now_ns == x->params.rto_min);
 }
 
-/* Send @n frames, and take a sample from each after @ns. */
+/* Send @n frames and acknowledge each after @ns. */
 static void sample(struct fixture *x, uint32_t n, uint64_t ns)
 {
 	uint64_t psn = 0;
@@ -302,8 +303,8 @@ static void sample(struct fixture *x, uint32_t n, uint64_t ns)
 		ack(x, 0, psn - i, ~0ULL, 0);
 }
 
-/* A queue that was full fills again, however many samples tell of a short one
- * meanwhile; until it has been short for long. */
+/* A queue that was full may fill again. The timeout allows for it despite many
+ * short samples, until the queue has been short for long. */
 static void tick__remembers_a_long_queue(void **state)
 {
 	struct fixture *x = open_flow();
@@ -322,8 +323,8 @@ static void tick__remembers_a_long_queue(void **state)
 	assert_int_equal(x->fates[0], '-');
 }
 
-/* The first timeout sends the oldest frame again, and its ACK tells about the
- * others.  Only the third one in a row gives all up. */
+/* The first timeout retransmits the oldest frame; its ACK reports on the
+ * others. Only the third timeout in a row gives up all frames. */
 static void tick__probes_first(void **state)
 {
 	struct fixture *x = open_flow();
@@ -355,7 +356,8 @@ static void tick__ack_of_the_probe_tells(void **state)
 	assert_string_equal(x->fates, "+5 -2 -3 -4");
 }
 
-/* Without credit for a probe all is given up: then one frame may ask. */
+/* Without credit for a probe all frames are given up; then one frame may be
+ * sent as a probe. */
 static void tick__without_credit_all_is_lost(void **state)
 {
 	struct fixture *x = open_flow();
@@ -368,8 +370,8 @@ static void tick__without_credit_all_is_lost(void **state)
 	assert_true(sw_flow_can_send(&x->f, 0));
 }
 
-/* A burst that is lost as a whole is given up at once, not frame by frame with
- * timeouts that double. */
+/* If a whole burst is lost, it is given up at once, not frame by frame with
+ * doubling timeouts. */
 static void tick__a_burst_is_lost_together(void **state)
 {
 	struct fixture *x = open_flow();
@@ -394,10 +396,10 @@ static void tick__timeout_allows_a_probe(void **state)
 	tick(x, SW_S);
 	assert_true(sw_flow_can_send(&x->f, 0));
 	send(x, 0);
-	assert_false(sw_flow_can_send(&x->f, 0)); /* one only */
+	assert_false(sw_flow_can_send(&x->f, 0)); /* only one frame */
 }
 
-/* A peer that polls every 30 ms is not a loss (A17). */
+/* A peer that polls every 30 ms causes no loss (A17). */
 static void tick__waits_for_a_peer_that_polls_late(void **state)
 {
 	struct fixture *x = open_flow();
@@ -430,7 +432,7 @@ static void tick__next_deadline_of_an_overtaken_one(void **state)
 					  x->params.reorder);
 }
 
-/* One RTO loses what is old, not what was just sent. */
+/* A timeout loses the old frames, not those that were just sent. */
 static void tick__young_frames_stay(void **state)
 {
 	struct fixture *x = open_flow();
@@ -443,7 +445,7 @@ static void tick__young_frames_stay(void **state)
 	assert_int_equal(x->f.space[0].n_open, 1);
 }
 
-/* The numbers that are reused in the ring are not mixed up. */
+/* Numbers that share a slot of the ring are not confused. */
 static void ring__long_run(void **state)
 {
 	struct fixture *x = open_flow();

@@ -1,9 +1,9 @@
-/* unit_flow_grants.c - what the flows of one receiver are granted.
+/* unit_flow_grants.c - grants to the flows of one receiver.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/flow_rig.h"
 
-/* A PUSH of one quantum comes at flow @f, whose sender has @backlog more;
- * returns the grant that it is told. */
+/* Let a PUSH of one quantum arrive at flow @f, whose sender has @backlog more.
+ * Return the grant that the sender gets. */
 static uint32_t come(struct sw_flow *f, uint64_t backlog)
 {
 	struct sw_header h = {.type = SW_PUSH,
@@ -26,7 +26,7 @@ static void open_shared(struct sw_flow *flows, uint32_t n, struct sw_grants *g)
 		sw_flow_init(&flows[i], &x->params, g, true, 0);
 }
 
-/* A flow wants its backlog beyond the initial allowance, rounded up; whole
+/* A flow wants its rounded-up backlog beyond the initial allowance; whole
  * frames are counted. */
 static void grants__by_backlog(void **state)
 {
@@ -39,15 +39,16 @@ static void grants__by_backlog(void **state)
 	assert_int_equal(come(&f, 40), 2 + SW_FLOW_START + 63);
 	assert_int_equal(g.used, 3 * FRAME);
 	assert_int_equal(come(&f, 10000), 3 + f.window);
-	assert_int_equal(come(&f, 0), 3 + f.window); /* not taken back */
-	assert_int_equal(g.used, 345 * FRAME);       /* f.window - START - 1 */
+	/* a grant is never taken back */
+	assert_int_equal(come(&f, 0), 3 + f.window);
+	assert_int_equal(g.used, 345 * FRAME); /* f.window - START - 1 */
 	sw_flow_fini(&f);
 	assert_int_equal(g.used, 0);
 	assert_int_equal(g.windows, 0);
 }
 
-/* A sender at rest returns what it has left; the peer can give it to others,
- * and tells it what it may begin with. */
+/* An idle sender returns its unused grant. The receiver can give it to other
+ * flows, and tells the sender its new initial allowance. */
 static void rest__returns_the_grant(void **state)
 {
 	struct sw_header h = {.type = SW_KEEPALIVE};
@@ -58,7 +59,7 @@ static void rest__returns_the_grant(void **state)
 	open_shared(&f, 1, &g);
 	come(&f, 10000);
 	assert_true(g.used > 0 && g.windows > 0);
-	x = open_flow(); /* its sender */
+	x = open_flow(); /* the flow's sender */
 	x->f.granted = f.given;
 	x->f.consumed = f.peer_consumed;
 	send(x, 0);
@@ -80,8 +81,8 @@ static void rest__returns_the_grant(void **state)
 	sw_flow_fini(&f);
 }
 
-/* Grants follow windows; an idle flow takes none; all together at most the
- * budget. */
+/* Grants follow the windows. An idle flow takes none, and all flows together
+ * take at most the budget. */
 static void grants__are_shared(void **state)
 {
 	struct sw_flow f[4];
@@ -96,7 +97,7 @@ static void grants__are_shared(void **state)
 	come(&f[2], 10000);
 	assert_true(g.used <= g.total);
 	assert_int_equal(come(&f[3], 0), 1 + SW_FLOW_START);
-	/* As they consume, each comes down to its share. */
+	/* As the flows consume, each comes down to its share. */
 	for (uint32_t i = 0; i < 32000; i++) {
 		come(&f[i % 3], 10000);
 		sw_grants_next(&g.turns);
@@ -113,7 +114,8 @@ static void grants__are_shared(void **state)
 	assert_int_equal(g.windows, 0);
 }
 
-/* A sender about to run out of what it could have is told at once. */
+/* A sender that is about to use up its possible grant gets the next one at
+ * once. */
 static void ack_at__the_sender_runs_dry(void **state)
 {
 	struct sw_header h = {
@@ -125,7 +127,7 @@ static void ack_at__the_sender_runs_dry(void **state)
 	sw_flow_send_ctl(&f, &(struct sw_header){0});
 	sw_flow_rx(&f, &h);
 	sw_flow_accept(&f, 0, 1, SW_S);
-	assert_true(sw_flow_ack_at(&f) > SW_S); /* that was all */
+	assert_true(sw_flow_ack_at(&f) > SW_S); /* there is no further grant */
 	h.flags = sw_backlog_flags(1000);
 	h.psn = 2;
 	sw_flow_rx(&f, &h);
@@ -134,7 +136,7 @@ static void ack_at__the_sender_runs_dry(void **state)
 	assert_true(sw_flow_ack_at(&f) > SW_S);
 }
 
-/* But not where many share: the others fill the link. */
+/* If many flows share, no grant is sent at once: other flows fill the link. */
 static void ack_at__many_run_dry(void **state)
 {
 	struct sw_header h = {.type = SW_PUSH,
@@ -155,7 +157,7 @@ static void ack_at__many_run_dry(void **state)
 	assert_int_equal(sw_flow_ack_at(&f[9]), 0);
 }
 
-/* @f's peer says that it has used all that it was granted. */
+/* Let @f's peer report that it has used all of its grant. */
 static void use_up(struct sw_flow *f)
 {
 	struct sw_header h = {.type = SW_RESULT,
@@ -165,7 +167,8 @@ static void use_up(struct sw_flow *f)
 	sw_flow_rx(f, &h);
 }
 
-/* With less than a frame for each, flows without any get one in turn. */
+/* If the budget is less than one frame per flow, flows without a grant get one
+ * in turn. */
 static void grants__in_turn(void **state)
 {
 	struct sw_flow f[4];
@@ -175,7 +178,7 @@ static void grants__in_turn(void **state)
 	g = (struct sw_grants){.total = 2 * FRAME + 1};
 	for (uint32_t i = 0; i < 4; i++) {
 		sw_flow_give(&f[i]);
-		assert_int_equal(f[i].given, 0); /* nothing at rest */
+		assert_int_equal(f[i].given, 0); /* idle flows hold nothing */
 		sw_flow_expect(&f[i], 3 * FRAME);
 	}
 	for (uint32_t i = 0; i < 4; i++) {
@@ -186,13 +189,13 @@ static void grants__in_turn(void **state)
 	for (uint32_t i = 0; i < 8; i++) {
 		use_up(&f[i % 4]);
 		sw_flow_expect(&f[i % 4], -FRAME);
-		sw_flow_give(&f[i % 4]); /* others were first */
+		sw_flow_give(&f[i % 4]); /* other flows came first */
 		assert_ptr_equal(sw_grants_next(&g.turns), &f[(i + 2) % 4]);
 		assert_null(sw_grants_next(&g.turns));
 		assert_int_equal(g.used, 2 * FRAME);
 	}
-	sw_flow_fini(&f[2]); /* the first waiting one */
-	sw_flow_fini(&f[0]); /* an idle one */
+	sw_flow_fini(&f[2]); /* the first waiting flow */
+	sw_flow_fini(&f[0]); /* an idle flow */
 	assert_ptr_equal(sw_grants_next(&g.turns), &f[3]);
 	sw_flow_restart(&f[3]);
 	sw_flow_fini(&f[3]);
@@ -202,7 +205,7 @@ static void grants__in_turn(void **state)
 	assert_null(g.turns.first);
 }
 
-/* The last results are less than a frame, and so is their grant. */
+/* The last results are less than a frame, and their grant is equally small. */
 static void grants__what_is_expected(void **state)
 {
 	struct sw_flow f;
@@ -220,7 +223,7 @@ static void grants__what_is_expected(void **state)
 	assert_int_equal(g.used, 0);
 }
 
-/* Expected results may be late: each other flow keeps a frame, as long as the
+/* Expected results may be late, so each other flow keeps a frame as long as the
  * budget has more than one. */
 static void grants__a_frame_for_each(void **state)
 {
@@ -240,7 +243,8 @@ static void grants__a_frame_for_each(void **state)
 	}
 	use_up(&f[1]);
 	sw_flow_give(&f[1]);
-	assert_int_equal(f[1].given, 2 * FRAME); /* and so on */
+	/* and so on for the other flows */
+	assert_int_equal(f[1].given, 2 * FRAME);
 	sw_flow_fini(&f[0]);
 	assert_int_equal(g.n_idle, 0);
 	use_up(&f[1]);
@@ -249,8 +253,8 @@ static void grants__a_frame_for_each(void **state)
 	assert_int_equal(g.n_idle, 0);
 }
 
-/* A worker knows what is to come: a server that pushes, or says so, changes
- * nothing. */
+/* A worker knows the results that it expects, so a server that pushes or
+ * reports a backlog changes nothing. */
 static void grants__pushed_by_a_server(void **state)
 {
 	struct sw_flow f;
@@ -260,7 +264,7 @@ static void grants__pushed_by_a_server(void **state)
 	open_shared(&f, 1, &g);
 	g.start = 0;
 	sw_flow_expect(&f, 5);
-	sw_flow_rx(&f, &h); /* with nothing behind it */
+	sw_flow_rx(&f, &h); /* the flow expects nothing */
 	sw_flow_expect(&f, -5);
 	assert_int_equal(g.windows, 0);
 	h = (struct sw_header){
@@ -271,7 +275,8 @@ static void grants__pushed_by_a_server(void **state)
 	assert_int_equal(g.windows, 0);
 }
 
-/* Whose peer knows what it has to send asks only after a while. */
+/* If the peer knows what it will be sent, the flow asks for credit only after a
+ * while. */
 static void can_send__patient(void **state)
 {
 	struct fixture *x = open_flow();

@@ -1,4 +1,4 @@
-/* unit_losses.c - a path that loses many frames is noticed, once.
+/* unit_losses.c - detect a path that loses many frames, and report it once.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/flow/losses.h"
 #include "test/support/flow_rig.h"
@@ -14,8 +14,8 @@ static struct fixture *open_losses(void)
 	return x;
 }
 
-/* Let @n frames go out, one by one; every @nth is lost.  @queue_ns: how long
- * those spend in a queue that are sent while one is full. */
+/* Send @n pairs of frames; every @nth pair loses its first frame. @queue_ns:
+ * delay of frames that are sent while a queue is full. */
 static void send_some(
 	struct fixture *x, uint32_t n, uint32_t nth, uint64_t queue_ns)
 {
@@ -63,7 +63,7 @@ static void look__few_losses_are_none(void **state)
 	assert_int_equal(look(x), 0);
 	send_some(x, 1000, 60, 0); /* 0.8 % of 2000 */
 	assert_int_equal(look(x), 0);
-	send_some(x, 90, 2, 0); /* too few frames */
+	send_some(x, 90, 2, 0); /* too few frames to decide */
 	assert_int_equal(look(x), 0);
 }
 
@@ -78,11 +78,11 @@ static void look__once_per_episode(void **state)
 			sw_losses_part(&losses, SW_LOSSES_SENT), 240, 260);
 		send_some(x, 400, 20, 0);
 		assert_int_equal(look(x), 0);
-		send_some(x, 400, 60, 0); /* less, and it goes on */
+		send_some(x, 400, 60, 0); /* fewer losses, but they continue */
 		assert_int_equal(look(x), 0);
 		send_some(x, 400, 20, 0);
 		assert_int_equal(look(x), 0);
-		send_some(x, 400, 0, 0); /* it is over */
+		send_some(x, 400, 0, 0); /* the losses have ended */
 		assert_int_equal(look(x), 0);
 	}
 }
@@ -114,7 +114,7 @@ static void look__of_the_peer(void **state)
 		"the likely cause");
 }
 
-/* A frame that was only late is not missed, nor one that arrives twice. */
+/* A late frame is not missed, and neither is a duplicate one. */
 static void look__late_frames_have_arrived(void **state)
 {
 	struct fixture *x = open_losses();

@@ -1,4 +1,4 @@
-/* host_open.h - a host that listens.
+/* host_open.h - open a host that listens.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_HOST_HOST_OPEN_H
 #define SW_TEST_UNIT_HOST_HOST_OPEN_H

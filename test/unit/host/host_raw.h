@@ -1,4 +1,4 @@
-/* host_raw.h - a client without the library, and what it must not disturb.
+/* host_raw.h - a client without the library, and a bystander of its mistakes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_HOST_HOST_RAW_H
 #define SW_TEST_UNIT_HOST_HOST_RAW_H
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* A client without the library. */
+/* The connection, memory and rings of a client without the library. */
 struct raw {
 	int sock, bell, memory;
 	struct sw_edge_control *control;
@@ -24,7 +24,8 @@ static inline void raw_send(struct raw *w, const void *msg, size_t bytes)
 	assert_int_equal(sw_edge_send(w->sock, msg, bytes, NULL, 0), 0);
 }
 
-/* The next message but progress lines; 0 if none comes, or the error. */
+/* Receive the next message, skipping progress lines. Return 0 if none arrives,
+ * or an error. */
 static inline int raw_recv(struct raw *w, union sw_edge_msg *m, int *fds)
 {
 	struct pollfd fd = {.fd = w->sock, .events = POLLIN};
@@ -47,7 +48,7 @@ static inline void raw_connect(struct raw *w, const struct rig *r)
 	assert_int_equal(connect(w->sock, (void *)&a, sizeof(a)), 0);
 }
 
-/* Read the message that admits this client, and use its memory. */
+/* Receive the message that admits this client, and map its memory. */
 static inline void raw_attached(struct raw *w)
 {
 	union sw_edge_msg m;
@@ -87,7 +88,7 @@ static inline void raw_close(struct raw *w)
 	close(w->memory);
 }
 
-/* The agent hangs up with @err and a sentence with @text. */
+/* Check that the agent hangs up with @err and a message that contains @text. */
 static inline void raw_await_end(
 	struct raw *w, enum sw_edge_kind kind, int err, const char *text)
 {
@@ -102,7 +103,7 @@ static inline void raw_await_end(
 	assert_int_equal(raw_recv(w, &m, fds), SW_ECLOSED);
 }
 
-/* @m is a good batch of @n tensors with new names. */
+/* Fill @m with a valid batch of @n tensors that have new names. */
 static inline void good_declare(
 	struct sw_edge_declare *m, uint32_t batch, uint32_t n)
 {
@@ -122,7 +123,7 @@ static inline size_t declare_bytes(uint32_t n)
 	       n * sizeof(struct sw_edge_desc);
 }
 
-/* A batch that is admitted. */
+/* Declare a batch, which the agent must admit. */
 static inline void raw_declare_as(
 	struct raw *w, const struct sw_edge_declare *m)
 {
@@ -159,7 +160,7 @@ static inline struct sw_spsc_shared *ring_of(unsigned char *memory)
 	return (struct sw_spsc_shared *)(void *)memory;
 }
 
-/* One agent for all cases, with a bystander who must notice nothing. */
+/* One agent for all cases, and a bystander that must not be affected. */
 struct scene {
 	struct rig *r;
 	struct sw_client *bystander;
@@ -186,14 +187,15 @@ static inline int scene_open(void **state)
 	s->r = rig_open(&(struct rig_how){.quota_bytes = 32 << 20});
 	s->bystander = rig_client(s->r);
 	s->t = rig_tensor(s->bystander, "w", 1);
-	rig_hold(s->r); /* it has closed what it has passed on */
+	/* the agent has closed the descriptors that it passed on */
+	rig_hold(s->r);
 	s->n_fds = n_open_fds();
 	rig_go(s->r);
 	*state = s;
 	return 0;
 }
 
-/* No descriptor is left of those who have gone. */
+/* Check that no descriptor of a client that left is open. */
 static inline void check_fds(const struct scene *s)
 {
 	for (int i = 0; i < RIG_WAIT_MS && n_open_fds() != s->n_fds; i++)
@@ -201,8 +203,8 @@ static inline void check_fds(const struct scene *s)
 	assert_int_equal(n_open_fds(), s->n_fds);
 }
 
-/* The client is gone for the reason given, all that it had is given back, and
- * the bystander goes on. */
+/* Check that the client left for reason @why, that all of its resources are
+ * released, and that the bystander still works. */
 static inline void scene_check(
 	struct scene *s, enum sw_host_why why, const char *text)
 {

@@ -1,4 +1,4 @@
-/* host_rig.h - a toy agent in two threads: its sum of a tensor is its double.
+/* host_rig.h - a toy agent in two threads; it sums a tensor by doubling it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_HOST_HOST_RIG_H
 #define SW_TEST_UNIT_HOST_HOST_RIG_H
@@ -21,7 +21,7 @@
 #include "test/unit/host/toy_sum.h"
 #include "test/unit/host/host_open.h"
 
-/* A description of a tensor in one line. */
+/* Describe a tensor in one line. */
 #define RIG_DESC(n, elems, type, order)                                 \
 	((struct sw_tensor_desc){.size = sizeof(struct sw_tensor_desc), \
 		.name = n,                                              \
@@ -33,26 +33,27 @@ enum {
 	RIG_CLIENTS = 4,
 	RIG_TENSORS = 16384,
 	RIG_FIRST = 100,
-	RIG_RANK = 3, /* of RIG_SIZE */
+	RIG_RANK = 3, /* this rank, one of RIG_SIZE */
 	RIG_SIZE = 4,
-	RIG_WAIT_MS = 30000, /* for what takes milliseconds */
+	RIG_WAIT_MS = 30000, /* limit for work that takes milliseconds */
 };
 
-/* How the toy agent behaves; zeros: as it should.  A test changes the atomic
- * ones while it runs. */
+/* How the toy agent behaves; zeros: correctly. A test may change the atomic
+ * fields while the agent runs. */
 struct rig_how {
 	uint64_t quota_bytes;   /* 0: 1 GiB */
 	uint32_t max_clients;   /* 0: 4 */
-	uint32_t uid;           /* a user admitted besides our own */
+	uint32_t uid;           /* an additional user to admit */
 	int refuse;             /* error that every attach is refused with */
 	int refuse_batch;       /* error that every batch is refused with */
 	atomic_int refuse_tune; /* error that every tuning is refused with */
-	atomic_bool is_slow_to_tune; /* does not answer to tuning */
-	int status;                  /* of every completion */
-	bool is_silent;              /* never answers an attach, says why */
+	atomic_bool is_slow_to_tune; /* never answers a tuning request */
+	int status;                  /* the status of every completion */
+	/* never answers an attach, only reports progress */
+	bool is_silent;
 	bool is_mute;     /* takes submits and never completes them */
 	uint32_t idle_us; /* longest sleep of the lcore; 0: 20 ms */
-	bool is_napping;  /* it is a nap */
+	bool is_napping;  /* idle sleeps are naps, which submits do not end */
 };
 
 struct rig_port {
@@ -61,7 +62,7 @@ struct rig_port {
 	enum { RIG_NONE, RIG_LIVE, RIG_LEAVING, RIG_LEFT } state;
 };
 
-/* A push_pull: bytes that are summed; how many so far. */
+/* A push_pull: its handle, the bytes summed so far, and its number. */
 struct rig_push {
 	uint64_t handle, at;
 	uint32_t n;
@@ -73,32 +74,34 @@ struct rig {
 	char folder[64], path[96];
 	struct sw_host *host;
 	pthread_t control, lcore;
-	int kick;           /* eventfd that ends the lcore's sleep */
-	atomic_int end_err; /* set: hang up on everybody, once */
-	/* Failed groups: to count on the lcore, then to tell on the control
-	 * thread. */
+	int kick; /* eventfd that ends the lcore's sleep */
+	/* set: hang up once on all clients with this error */
+	atomic_int end_err;
+	/* Failed groups: first counted on the lcore, then reported by the
+	 * control thread. */
 	atomic_uint n_failing, n_failed;
 	atomic_bool stop, is_control_over;
-	atomic_bool is_held; /* both threads are to rest */
+	atomic_bool is_held; /* both threads shall pause */
 	atomic_uint n_resting;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all fields below */
 	struct rig_port ports[RIG_CLIENTS];
 	struct sw_host_tensor tensors[RIG_TENSORS];
 	struct rig_push pushes[RIG_TENSORS];
 	uint32_t n_tensors, n_attached, n_detached, n_taken;
 	struct sw_host_coll coll; /* the last collective */
 	uint32_t n_colls;
-	struct sw_edge_tune tune; /* the last tuning */
+	struct sw_edge_tune tune; /* the last tuning request */
 	struct sw_edge_end end;   /* the last group that ended */
-	atomic_bool is_aborting;  /* collectives end with what it says */
-	atomic_bool is_mute;      /* as of how, while it runs */
-	enum sw_host_why why;     /* reason of the last detach */
+	atomic_bool is_aborting;  /* collectives end with the error in end */
+	/* the same as how.is_mute, but may change while the agent runs */
+	atomic_bool is_mute;
+	enum sw_host_why why; /* reason of the last detach */
 	char text[SW_EDGE_TEXT_BYTES];
 	struct sw_log log;
 	char lines[4096]; /* the agent's log */
 };
 
-/* Wake the lcore: its list of ports has changed. */
+/* Wake the lcore, because its list of ports has changed. */
 static inline void rig_kick(struct rig *r)
 {
 	uint64_t one = 1;
@@ -106,7 +109,7 @@ static inline void rig_kick(struct rig *r)
 	assert_int_equal(write(r->kick, &one, sizeof(one)), sizeof(one));
 }
 
-/* The agent takes no collective more when this returns, or goes on. */
+/* Let the agent stop taking collectives before this returns, or resume. */
 static inline void rig_mute(struct rig *r, bool is_mute)
 {
 	pthread_mutex_lock(&r->lock);
@@ -219,7 +222,7 @@ static inline void rig_on_end(
 	sw_host_answer(r->host, id, 0, "");
 }
 
-/* Its lcore looks at clients under the lock. */
+/* Free an item under the lock, because the lcore reads the clients. */
 static inline void rig_on_free(void *ctx, uint32_t id, uint32_t item)
 {
 	struct rig *r = ctx;
@@ -245,7 +248,7 @@ static inline void rig_log(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(r->lines + n, sizeof(r->lines) - n, "%s\n", text);
 }
 
-/* Release what the lcore has let go of. */
+/* Release the clients that the lcore has let go. */
 static inline void rig_release(struct rig *r)
 {
 	for (int i = 0; i < RIG_CLIENTS; i++) {
@@ -264,7 +267,7 @@ static inline void rig_release(struct rig *r)
 	}
 }
 
-/* The job has failed. */
+/* End all clients, because the job has failed. */
 static inline void rig_end(struct rig *r, int err)
 {
 	pthread_mutex_lock(&r->lock);
@@ -278,7 +281,7 @@ static inline void rig_end(struct rig *r, int err)
 	rig_kick(r);
 }
 
-/* One of the agent's threads, in no function of the allocator. */
+/* Pause a thread of the agent here, where it holds no lock of the allocator. */
 static inline void rig_rest(struct rig *r)
 {
 	if (!atomic_load(&r->is_held))
@@ -289,7 +292,7 @@ static inline void rig_rest(struct rig *r)
 	atomic_fetch_sub(&r->n_resting, 1);
 }
 
-/* Both threads have finished what they were at, and rest until rig_go. */
+/* Pause both threads after their current work, until rig_go. */
 static inline void rig_hold(struct rig *r)
 {
 	atomic_store(&r->is_held, true);
@@ -306,8 +309,8 @@ static inline void rig_go(struct rig *r)
 	atomic_store(&r->is_held, false);
 }
 
-/* fork while the agent runs.  A sanitizer's allocator has locks that nobody
- * gives back in the child, if another thread has them at that moment. */
+/* Fork while the agent runs. The threads must be paused: if one held a lock of
+ * a sanitizer's allocator, the child could never take that lock. */
 static inline pid_t rig_fork(struct rig *r)
 {
 	pid_t pid;
@@ -338,7 +341,8 @@ static inline void *rig_control(void *arg)
 	return NULL;
 }
 
-/* More of a tensor is there: that is summed, and its granules are said. */
+/* Sum the bytes of a tensor that have become present, and report its
+ * granules. */
 static inline void rig_grow(struct rig *r, struct sw_host_client *port,
 	uint32_t tensor, uint64_t lacks)
 {
@@ -381,7 +385,8 @@ static inline void rig_serve(struct rig *r, struct sw_host_client *port)
 		rig_grow(r, port, tensor, lacks);
 }
 
-/* As if all others gave what this rank does, and a sum were one of them. */
+/* Compute the result as if all ranks gave the same data and a sum were one
+ * contribution. */
 static inline void rig_coll(const struct sw_host_coll *m)
 {
 	uint64_t bytes = m->count * sw_dtype_bytes(m->dtype);
@@ -403,13 +408,14 @@ static inline void rig_explain(
 	sw_host_explain(port, handle, &why);
 }
 
-/* A collective ends as submits do. */
+/* Serve collectives; they end as submits do. */
 static inline void rig_serve_colls(struct rig *r, struct sw_host_client *port)
 {
 	struct sw_host_coll m;
 	bool is_mute = r->how.is_mute || atomic_load(&r->is_mute);
 	bool is_aborted = is_mute && atomic_load(&r->is_aborting);
-	int aborted = r->end.err ? r->end.err : SW_EABORTED; /* 0: a close */
+	/* 0: the group was closed */
+	int aborted = r->end.err ? r->end.err : SW_EABORTED;
 	uint32_t n_left = SW_EDGE_COLLS;
 
 	while ((!is_mute || is_aborted) &&
@@ -469,7 +475,7 @@ static inline void *rig_lcore(void *arg)
 	return NULL;
 }
 
-/* A folder for an agent that is not started yet. */
+/* Make a folder for an agent that does not run yet. */
 static inline struct rig *rig_new(const struct rig_how *how)
 {
 	struct rig *r = calloc(1, sizeof(*r));
@@ -522,7 +528,7 @@ static inline struct rig *rig_open(const struct rig_how *how)
 	return r;
 }
 
-/* The agent ends: both threads, then the host. */
+/* Stop the agent: both threads, then the host. */
 static inline void rig_stop(struct rig *r)
 {
 	if (!r->host)
@@ -533,7 +539,7 @@ static inline void rig_stop(struct rig *r)
 	sw_host_close(&r->host);
 }
 
-/* Nothing may be left in the folder. */
+/* Stop and free the agent; its folder must be empty. */
 static inline void rig_close(struct rig *r)
 {
 	rig_stop(r);
@@ -593,7 +599,8 @@ static inline uint32_t rig_n_detached(struct rig *r)
 	return n;
 }
 
-/* Wait until @n clients have been detached and released; the last one so. */
+/* Wait until @n clients have been detached and released, the last one for @why
+ * with @text. */
 static inline void rig_await(
 	struct rig *r, uint32_t n, enum sw_host_why why, const char *text)
 {
@@ -606,7 +613,7 @@ static inline void rig_await(
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Wait until @n clients are attached, and none is leaving. */
+/* Wait until @n clients are attached and none is leaving. */
 static inline void rig_await_ports(struct rig *r, uint32_t n)
 {
 	uint32_t n_ports = 0;

@@ -1,4 +1,4 @@
-/* numa_rig.h - where the kernel takes a page from.
+/* numa_rig.h - the NUMA node from which the kernel takes a page.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_HOST_NUMA_RIG_H
 #define SW_TEST_UNIT_HOST_NUMA_RIG_H
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <numaif.h>
 
-/* By a container's filter of system calls. */
+/* Skip the test if a container's system call filter forbids get_mempolicy. */
 static inline void rig_skip_if_forbidden(void)
 {
 	if (get_mempolicy(NULL, NULL, 0, NULL, 0)) {
@@ -18,7 +18,7 @@ static inline void rig_skip_if_forbidden(void)
 	}
 }
 
-/* The nodes (bits) that the page at @p is to come from; 0: any. */
+/* Return the preferred nodes of the page at @p as bits; 0: any node. */
 static inline unsigned long rig_nodes_of(const void *p)
 {
 	unsigned long mask = 0;

@@ -1,4 +1,4 @@
-/* toy_sum.h - how the toy agent sums: it doubles, granule by granule.
+/* toy_sum.h - the toy agent's sum: double the values, granule by granule.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_HOST_TOY_SUM_H
 #define SW_TEST_UNIT_HOST_TOY_SUM_H
@@ -16,8 +16,8 @@ static inline void rig_double(
 			((int32_t *)t->base)[i] *= 2;
 }
 
-/* Bytes of a growing tensor from @from on, below @end, are summed: each
- * complete granule gets the round's number. */
+/* Note that bytes @from to @end of a growing tensor are summed: store @round
+ * for each complete granule. */
 static inline void rig_note_granules(const struct sw_host_tensor *t,
 	uint64_t from, uint64_t end, uint32_t round)
 {

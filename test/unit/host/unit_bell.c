@@ -1,4 +1,4 @@
-/* unit_bell.c - an lcore that sleeps is woken, and only then.
+/* unit_bell.c - the bell wakes an lcore only while the lcore sleeps.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/bell.h"
 
@@ -22,7 +22,7 @@ static struct sw_bell open_bell(void)
 	return b;
 }
 
-/* An awake thread is not disturbed, later either. */
+/* Ringing for an awake thread has no effect, now or later. */
 static void ring__awake(void **state)
 {
 	struct sw_bell b = open_bell();
@@ -37,7 +37,7 @@ static void ring__awake(void **state)
 	sw_bell_close(&b);
 }
 
-/* One ring ends one sleep, however many ring. */
+/* Any number of rings ends one sleep. */
 static void ring__asleep(void **state)
 {
 	struct sw_bell b = open_bell();
@@ -55,8 +55,8 @@ static void ring__asleep(void **state)
 	sw_bell_close(&b);
 }
 
-/* The ringing thread is stopped before it writes: that ends one later sleep at
- * once, and no other. */
+/* If the ringing thread is stopped before it writes, its ring ends one later
+ * sleep at once, and no other one. */
 static void ring__written_late(void **state)
 {
 	struct sw_bell b = open_bell();

@@ -1,4 +1,4 @@
-/* unit_confine.c - a confined process works, and makes no other call.
+/* unit_confine.c - a confined process works, and other system calls fail.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -30,8 +30,8 @@ static bool is_refused(long result)
 	return result == -1 && errno == EPERM;
 }
 
-/* Return the number of the first expectation that fails in a confined process,
- * 0 for none. */
+/* Check that a confined process works; return the number of the first failed
+ * expectation, or 0. */
 static int works(void)
 {
 	struct passwd pw, *found;
@@ -86,7 +86,7 @@ static int refuses(bool has_nics)
 	return 0;
 }
 
-/* Run in a child, since nothing ends a filter. */
+/* Run in a child, because a filter cannot be removed. */
 static int confined(bool has_nics)
 {
 	int status, code;
@@ -101,7 +101,7 @@ static int confined(bool has_nics)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
-	/* Builds with sanitizers, and some kernels, have no filter. */
+	/* Builds with sanitizers and some kernels have no filter. */
 	return WEXITSTATUS(status) == NO_FILTER ? 0 : WEXITSTATUS(status);
 }
 
@@ -120,7 +120,7 @@ static void *sleep_on(void *arg)
 	return NULL;
 }
 
-/* Return how many threads have @line in their status. */
+/* Return the number of threads that have @line in their status. */
 static int threads_with(const char *line)
 {
 	char command[160];
@@ -171,17 +171,18 @@ static void drop_in_child(const struct sw_confine *c)
 
 static void threads__all_give_up_capabilities(void **state)
 {
-	if (geteuid()) /* root alone has something to give up */
+	if (geteuid()) /* only root has privileges to drop */
 		return;
 	drop_in_child(&(struct sw_confine){.kept = 0});
-	drop_in_child(&(struct sw_confine){.kept = 1 << 13}); /* NET_RAW */
+	/* keep CAP_NET_RAW */
+	drop_in_child(&(struct sw_confine){.kept = 1 << 13});
 }
 
 static void threads__all_become_the_user(void **state)
 {
 	struct sw_confine c = {.has_user = true, .uid = 65534, .gid = 65534};
 
-	if (geteuid()) /* root alone has something to give up */
+	if (geteuid()) /* only root has privileges to drop */
 		return;
 	drop_in_child(&c);
 	c.kept = 1 << 13;

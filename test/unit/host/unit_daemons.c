@@ -1,4 +1,4 @@
-/* unit_daemons.c - finding daemons, and what they say of themselves.
+/* unit_daemons.c - find daemons and read what they report about themselves.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void *serve(void *arg)
 
 	while (!atomic_load(&s->stop)) {
 		sw_tell_poll(&s->tell, say, NULL);
-		usleep(20000); /* as daemons do */
+		usleep(20000); /* daemons poll at this interval */
 	}
 	return NULL;
 }
@@ -115,8 +115,8 @@ static void find__a_daemon_and_its_jobs(void **state)
 	sw_daemons_free(&found);
 }
 
-/* A busy machine may give 200 readers no CPU within the second that each waits:
- * such a reader asks again. */
+/* On a busy machine some of 200 readers may get no CPU within their timeout of
+ * one second, so each reader retries. */
 static int read_patiently(const char *dir)
 {
 	struct sw_found_daemons found = {0};
@@ -130,7 +130,7 @@ static int read_patiently(const char *dir)
 	return !has_found;
 }
 
-/* All are connected before the daemon answers the first. */
+/* All readers are connected before the daemon answers the first one. */
 static void find__two_hundred_readers_at_once(void **state)
 {
 	struct scene *s = *state;
@@ -151,7 +151,8 @@ static void find__two_hundred_readers_at_once(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* Its thread hangs: the reader waits a second, whatever their number. */
+/* If daemons hang, the reader waits one second in total, for any number of
+ * them. */
 static void find__silent_daemons(void **state)
 {
 	struct scene *s = *state;
@@ -165,7 +166,7 @@ static void find__silent_daemons(void **state)
 	sw_daemons_free(&found);
 }
 
-/* A reader that does not read cannot block the daemon or another reader. */
+/* A reader that stops reading cannot block the daemon or another reader. */
 static void poll__a_reader_that_stops(void **state)
 {
 	struct scene *s = *state;
@@ -186,7 +187,7 @@ static void poll__a_reader_that_stops(void **state)
 	sw_daemons_free(&found);
 }
 
-/* The pid of a process that has ended. */
+/* Return the pid of a process that has ended. */
 static pid_t dead_pid(void)
 {
 	pid_t pid = fork();
@@ -258,7 +259,8 @@ static void parse__odd_characters_and_numbers(void **state)
 	assert_int_equal(d.n_jobs, 0);
 }
 
-/* A field too few or too many drops its line alone. */
+/* A line with too few or too many fields is dropped; other lines still
+ * count. */
 static void parse__paths_ports_and_cores(void **state)
 {
 	struct sw_found_daemon d;
@@ -309,8 +311,8 @@ static void parse__paths_ports_and_cores(void **state)
 	assert_string_equal(job->groups[0].name, "g h");
 }
 
-/* An agent's sessions have paths, too; a line that lacks a number counts for
- * nothing. */
+/* An agent's sessions also have paths. A line that lacks a number is
+ * ignored. */
 static void parse__sessions_of_an_agent(void **state)
 {
 	struct sw_found_daemon d;
@@ -339,7 +341,8 @@ static void parse__sessions_of_an_agent(void **state)
 	assert_int_equal(s[1].path.srtt_ns, 0);
 }
 
-/* Lines about a member or a wait belong to the one above, if there is one. */
+/* A line about a member or a wait belongs to the member above it; without one
+ * it is ignored. */
 static void parse__who_is_late(void **state)
 {
 	struct sw_found_daemon d;
@@ -351,7 +354,7 @@ static void parse__who_is_late(void **state)
 			  "last 9 9\nstill 9 9 nothing\n"
 			  "member here 1 0 a\n"
 			  "member here 1 1 b\nlast 20 3000\nlast x 1\n"
-			  "late 1 2 3\n" /* too few */
+			  "late 1 2 3\n" /* too few numbers */
 			  "wait stream 3 2 g\nstill 1500 7 all_reduce\n"
 			  "for ranks 4-7 of 8\n"
 			  "wait tensor 4 1 w\nstill 1 -1 push_pull\n",

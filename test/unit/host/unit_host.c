@@ -68,8 +68,7 @@ static void round_trip__doubles_in_place(void **state)
 	rig_close(r);
 }
 
-/* With a lcore that sleeps, a lost wake-up costs a timeout of 6 s
- * or more. */
+/* If the lcore sleeps, a lost wake-up costs a timeout of at least 6 s. */
 static void wake_often(
 	const struct rig_how *how, uint32_t n, uint32_t longest_spin)
 {
@@ -83,7 +82,8 @@ static void wake_often(
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(sw_push_pull(c, t, i, &h), 0);
 		start_ns = sw_edge_now_ns();
-		/* Come to sleep at every moment of the agent's answer. */
+		/* Go to sleep at every possible moment of the agent's
+		 * answer. */
 		for (volatile uint32_t spin = i * 7919 % longest_spin; spin;
 			spin--)
 			;
@@ -109,7 +109,7 @@ static void wake_ups__are_never_lost_by_a_client(void **state)
 	wake_often(&(struct rig_how){.idle_us = 1}, 8000, 8192);
 }
 
-/* A submit ends no nap; who begins to wait for it does. */
+/* A submit does not end a nap; a client that begins to wait does. */
 static void wake_ups__are_never_lost_by_a_nap(void **state)
 {
 	wake_often(&(struct rig_how){.idle_us = 6000000, .is_napping = true},
@@ -125,7 +125,8 @@ struct litmus {
 
 enum { N_LITMUS = 50000 };
 
-/* Both sides start a round at the same moment: whoever comes second waits. */
+/* Let both sides start a round at the same moment: the second one to arrive
+ * releases both. */
 static void meet(struct litmus *l, uint32_t round)
 {
 	if (atomic_fetch_add(&l->n_done, 1) % 2)
@@ -151,7 +152,7 @@ static void *sleepy(void *arg)
 	return NULL;
 }
 
-/* The sleeper sees the entry or the other side sees the flag. */
+/* Either the sleeper sees the entry, or the other side sees the flag. */
 static void sleep_flag__cannot_be_missed(void **state)
 {
 	struct litmus l = {0};
@@ -207,7 +208,7 @@ static void all_tensors__can_be_open_at_once(void **state)
 	rig_close(r);
 }
 
-/* A batch larger than one slice of reserving, beside small ones. */
+/* One large batch, which is reserved in several slices, among small ones. */
 static void declare__repeats(void **state)
 {
 	struct rig *r = rig_open(NULL);
@@ -245,7 +246,8 @@ static void declare_fails(
 		fail_msg("last error: %s", sw_last_error(c));
 }
 
-/* After each refusal the attachment goes on, and "good" is not taken. */
+/* After each refusal the attachment continues, and the name "good" is still
+ * free. */
 static void declare__refuses_what_is_wrong(void **state)
 {
 	struct rig *r = rig_open(&(struct rig_how){.quota_bytes = 8 << 20});
@@ -411,7 +413,8 @@ static void *stop_late(void *arg)
 	return NULL;
 }
 
-/* @is_end: the agent hangs up on this client, else it ends. */
+/* Wait for a push_pull while the agent stops; @wait_for must return with
+ * @text. */
 static void wait_through_the_end(
 	int (*wait_for)(struct sw_client *, uint64_t), const char *text)
 {
@@ -480,7 +483,7 @@ static void wait__ends_with_the_agent(void **state)
 	wait_through_the_end(poll_for_ever, "the agent stops");
 }
 
-/* An agent in a process of its own, which is killed. */
+/* The agent runs in a process of its own, which is killed. */
 static void wait__ends_with_a_killed_agent(void **state)
 {
 	struct rig *r = rig_new(&(struct rig_how){.is_mute = true});
@@ -503,7 +506,7 @@ static void wait__ends_with_a_killed_agent(void **state)
 	assert_non_null(strstr(sw_last_error(c), r->path));
 	sw_close(&c);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* The next agent replaces the socket file that this one left. */
+	/* The next agent replaces the socket file that the killed one left. */
 	rig_start(r);
 	c = rig_client(r);
 	sw_close(&c);
@@ -537,7 +540,7 @@ static void forked_child__is_told(void **state)
 	int status;
 	pid_t pid;
 
-	atomic_store(&c->control->client_polls, 1); /* as the parent says */
+	atomic_store(&c->control->client_polls, 1); /* copied from the parent */
 	pid = rig_fork(r);
 	if (!pid) {
 		bool is_good = sw_push_pull(c, t, 0, &h) == SW_ECLOSED &&

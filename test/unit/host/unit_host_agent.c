@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* An immediate end comes long before a timeout. */
+/* Upper limit for an immediate end; it is far below any timeout. */
 #define LATEST_NS UINT64_C(10000000000)
 enum { FOREVER_US = 60000000 };
 
-/* An agent that notes what it is told and answers when the test says so. */
+/* An agent that records its calls and answers when the test tells it to. */
 struct slow {
-	struct rig *r; /* for its folder and log alone */
+	struct rig *r; /* provides only the folder and the log */
 	struct sw_host *host;
 	uint32_t id, batch, n_attach, n_declare, n_detach, n_tensors;
 	const struct sw_host_tensor *tensors;
@@ -162,7 +162,9 @@ static void open__checks_its_path(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	sw_host_close(&s.host);
 	p.uids = &uid;
-	p.n_uids = 1; /* then who connects is asked for */
+	/* the agent asks for the user of each client, so the socket is open to
+	 * all */
+	p.n_uids = 1;
 	assert_int_equal(rig_host_open(&p, &s.host), 0);
 	assert_int_equal(stat(s.r->path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0666);
@@ -192,7 +194,7 @@ static void open__replaces_a_stale_socket(void **state)
 	rig_close(s.r);
 }
 
-/* A file that took the place of ours is not removed. */
+/* The close does not remove a file that replaced our socket. */
 static void close__leaves_other_files(void **state)
 {
 	struct slow s = {.r = rig_new(NULL)};
@@ -213,7 +215,7 @@ static void poll__keeps_its_time(void **state)
 
 	slow_open(&s);
 	for (int i = 0; i < 20;
-		i++) { /* others may have our core now and then */
+		i++) { /* other processes may take our core now and then */
 		start = sw_edge_now_ns();
 		sw_host_poll(s.host, 0);
 		took = sw_edge_now_ns() - start;
@@ -263,7 +265,8 @@ static void attach__declaring_before_the_answer_is_a_violation(void **state)
 	slow_close(&s);
 }
 
-/* The reason reaches a client that has sent more than the agent has read. */
+/* The reason reaches a client even if the client has sent more than the agent
+ * read. */
 static void violation__is_told_ahead_of_the_reset(void **state)
 {
 	uint32_t bad = 77;
@@ -280,7 +283,7 @@ static void violation__is_told_ahead_of_the_reset(void **state)
 	slow_close(&s);
 }
 
-/* The mapping outlives the client until the release. */
+/* The mapping outlives the client until its release. */
 static void declare__client_leaves_before_the_answer(void **state)
 {
 	struct slow s;
@@ -338,7 +341,7 @@ static void declare__answer_may_be_asked_for_once(void **state)
 	slow_close(&s);
 }
 
-/* An agent with one client, which is admitted and knows it. */
+/* Open an agent with one client that is admitted. */
 static struct sw_host_client *slow_admit(struct slow *s)
 {
 	struct sw_host_client *port;
@@ -349,7 +352,7 @@ static struct sw_host_client *slow_admit(struct slow *s)
 	return port;
 }
 
-/* Names that the lcore gave to tensors, over several batches. */
+/* Tensors get the numbers that the lcore assigned, across several batches. */
 static void take__translates_tensors(void **state)
 {
 	struct sw_submit in[4] = {
@@ -393,7 +396,7 @@ static void evict__detaches_the_client(void **state)
 	slow_poll(&s);
 	assert_int_equal(s.why, SW_HOST_VIOLATION);
 	assert_string_equal(s.text, "pushed a tensor twice (71)");
-	/* The port stays usable until the release, and does nothing. */
+	/* The port stays usable until its release, but has no effect. */
 	sw_host_complete(port, &(struct sw_completion){1, 0, 0});
 	sw_host_idle_wait(&port, 1, NULL, 0, 100);
 	sw_host_release(s.host, s.id);
@@ -415,13 +418,13 @@ static void idle_wait__keeps_its_time(void **state)
 	start = sw_edge_now_ns();
 	sw_host_idle_wait(NULL, 0, NULL, 0, 20000);
 	assert_in_range(sw_edge_now_ns() - start, 19000000, LATEST_NS);
-	/* A submit that came before the sleep, bell or not. */
+	/* A submit before the sleep ends it, even without a bell. */
 	sw_spsc_put(&s.w.submits, &in, 1);
 	start = sw_edge_now_ns();
 	sw_host_idle_wait(&port, 1, NULL, 0, FOREVER_US);
 	assert_true(sw_edge_now_ns() - start < LATEST_NS);
 	sw_host_take(port, &out, 1);
-	/* After the client's hang-up it sleeps as long as before. */
+	/* After a client's hang-up the sleep has its normal length. */
 	raw_close(&s.w);
 	s.w = (struct raw){-1, -1, -1, .control = NULL};
 	sw_host_idle_wait(&port, 1, NULL, 0, 20000);
@@ -454,7 +457,7 @@ static void nap__lasts_while_a_client_computes(void **state)
 	slow_close(&s);
 }
 
-/* A port's socket ends it while frames wait, and once for an error. */
+/* A port's socket ends the sleep while frames wait, and once for an error. */
 static void idle_wait__other_descriptors(void **state)
 {
 	struct sockaddr_in to = {
@@ -465,7 +468,7 @@ static void idle_wait__other_descriptors(void **state)
 	socklen_t len = sizeof(to);
 	int other = socket(AF_INET, SOCK_DGRAM, 0);
 
-	/* An unowned port answers with an error. */
+	/* Sending to a closed UDP port causes an error on the socket. */
 	assert_int_equal(bind(other, (void *)&to, sizeof(to)), 0);
 	assert_int_equal(getsockname(other, (void *)&to, &len), 0);
 	close(other);
@@ -487,7 +490,7 @@ static void idle_wait__other_descriptors(void **state)
 	close(fds[1]);
 }
 
-/* Progress that nobody reads must not take the room of answers. */
+/* Unread progress lines must not take the room for answers. */
 static void status__never_makes_a_client_deaf(void **state)
 {
 	union sw_edge_msg m;
@@ -529,12 +532,12 @@ static void place__keeps_local_ranks_apart(void **state)
 		for (uint32_t other = 0; other < rank; other++)
 			assert_int_not_equal(residue[rank], residue[other]);
 	}
-	/* Few ranks lie far apart: four of them a quarter of a page. */
+	/* Few ranks are far apart: four ranks are a quarter of a page apart. */
 	for (uint32_t rank = 0; rank < 4; rank++)
 		assert_int_equal(residue[rank] % 1024, 0);
 }
 
-/* Which users may attach.  Needs root, to be another user for a moment. */
+/* Attach as another user; needs root to become one. */
 static void user__must_be_admitted(uint32_t admitted, int err)
 {
 	struct rig *r = rig_open(&(struct rig_how){.uid = admitted});
@@ -568,7 +571,7 @@ static void users__are_checked(void **state)
 	user__must_be_admitted(65534, 0);
 }
 
-/* Take one note, or none.  Returns how many have been lost. */
+/* Take @want notes (0 or 1) and return how many have been lost. */
 static uint32_t take_note(struct slow *s, struct sw_host_note *n, uint32_t want)
 {
 	uint32_t n_lost = 0;
@@ -595,7 +598,7 @@ static void notes__are_taken_while_somebody_traces(void **state)
 	raw_attached(&s.w);
 	sw_spsc_init(&ring, s.w.control->notes, SW_EDGE_NOTES, sizeof(old));
 	assert_int_equal(atomic_load(&s.w.control->is_traced), 0);
-	sw_spsc_put(&ring, &old, 1); /* before the trace */
+	sw_spsc_put(&ring, &old, 1); /* noted before the trace started */
 	atomic_store(&s.w.control->n_unnoted, 4);
 	sw_host_trace(s.host, true);
 	assert_int_equal(atomic_load(&s.w.control->is_traced), 1);
@@ -603,7 +606,8 @@ static void notes__are_taken_while_somebody_traces(void **state)
 	sw_spsc_put(&ring, &odd, 1);
 	sw_spsc_put(&ring, &good, 1);
 	atomic_fetch_add(&s.w.control->n_unnoted, 3);
-	assert_int_equal(take_note(&s, &got, 0), 3); /* of no kind */
+	/* a note of an unknown kind counts as lost */
+	assert_int_equal(take_note(&s, &got, 0), 3);
 	assert_int_equal(take_note(&s, &got, 1), 3);
 	assert_memory_equal(&got.note, &good, sizeof(good));
 	assert_int_equal(got.local_rank, 0);
@@ -620,7 +624,7 @@ static void notes__are_taken_while_somebody_traces(void **state)
 
 enum { MANY_NOTES = 20000 };
 
-/* A process that notes faster than the agent takes. */
+/* Play a process that writes notes faster than the agent takes them. */
 static void *note_many(void *ctx)
 {
 	struct sw_edge_control *control = ctx;
@@ -641,7 +645,7 @@ static void *note_many(void *ctx)
 	return NULL;
 }
 
-/* Each note arrives whole and in order, or is counted as lost. */
+/* Each note arrives whole and in order, or counts as lost. */
 static void notes__are_whole_while_they_are_written(void **state)
 {
 	struct sw_host_note some[7];

@@ -1,10 +1,10 @@
-/* unit_host_coll.c - clients that submit whatever collectives they like.
+/* unit_host_coll.c - collectives submitted by hostile clients.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
 #include "engine/base/coll_kind.h"
 
-/* Items that open_raw declares, in this order. */
+/* Items in the order in which open_raw declares them. */
 enum { MEMORY, STREAM, TENSOR, N_ITEMS, BYTES = 4096, RANKS = 4 };
 
 static void declare_one(struct raw *w, uint32_t batch, struct sw_edge_desc d)
@@ -58,7 +58,7 @@ static void open_raw(struct raw *w, const struct scene *s)
 		(struct sw_edge_desc){.n_elems = 4, .dtype = SW_F32});
 }
 
-/* All of the memory, in place. */
+/* An all_reduce of the whole memory, in place. */
 static const struct sw_edge_coll good = {
 	.handle = SW_EDGE_COLL_HANDLE | STREAM,
 	.stream = STREAM,
@@ -100,7 +100,8 @@ static void not_taken(struct scene *s, struct sw_edge_coll m)
 	assert_int_equal(s->r->n_colls, n);
 }
 
-/* To the last byte, and as the agent names the stream. */
+/* A collective may reach to the last byte. The agent uses its own number for
+ * the stream. */
 static void coll__in_its_memory(void **state)
 {
 	struct scene *s = *state;
@@ -155,7 +156,7 @@ static void coll__must_have_elements(void **state)
 	m.dtype = 255;
 	not_taken(*state, m);
 	m = good;
-	m.handle = STREAM; /* a tensor's */
+	m.handle = STREAM; /* the handle of a tensor */
 	not_taken(*state, m);
 }
 
@@ -188,7 +189,7 @@ static void coll__must_lie_in_memory(void **state)
 	not_taken(*state, m);
 }
 
-/* The parts of all members must lie in memory, in kinds with parts. */
+/* For kinds with parts, the parts of all members must be within the memory. */
 static void coll__parts_must_lie_in_memory(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -218,7 +219,7 @@ static void ring__must_have_possible_indices(void **state)
 	}
 }
 
-/* Neither is a tensor that can be pushed. */
+/* Streams and memory cannot be pushed as tensors. */
 static void submits__not_of_streams_or_memory(void **state)
 {
 	struct scene *s = *state;
@@ -285,7 +286,7 @@ static void free__of_memory_once(void **state)
 	evicted(*state, &w, "not allowed");
 }
 
-/* After a group was closed no call on it is accepted. */
+/* After a stream is freed, no call on it is accepted. */
 static void free__of_a_stream(void **state)
 {
 	struct sw_edge_coll m = good;
@@ -337,8 +338,7 @@ static void free__then_its_number_is_used_again(void **state)
 	evicted(s, &w, "an invalid collective");
 }
 
-/* Memory and a stream were freed and are there again, under the same indices.
- */
+/* Free memory and a stream, and declare others at the same indices. */
 static void open_again(struct raw *w, struct scene *s)
 {
 	struct sw_edge_open m = good_open(N_ITEMS + 1);
@@ -359,7 +359,7 @@ static void open_again(struct raw *w, struct scene *s)
 	close(fds[0]);
 }
 
-/* An id of before names nothing, in a ring as in a message. */
+/* A stale id names nothing, neither in a ring nor in a message. */
 static void again__old_ids_name_nothing(void **state)
 {
 	struct scene *s = *state;
@@ -418,7 +418,7 @@ static void again__only_what_was_freed(void **state)
 	}
 }
 
-/* A bad item ends its batch. */
+/* One invalid item makes its batch fail. */
 static void declare__bad_items(void **state)
 {
 	static const struct {
@@ -459,7 +459,7 @@ static void declare__bad_items(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* A bad stream ends its batch. */
+/* One invalid stream makes its batch fail. */
 static void open__bad_streams(void **state)
 {
 	static const struct {
@@ -496,7 +496,7 @@ static void open__bad_streams(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* A message that is not one stream and its ranks ends the client. */
+/* A message that is not exactly one stream with its ranks evicts the client. */
 static void open__must_be_whole(void **state)
 {
 	static const struct {

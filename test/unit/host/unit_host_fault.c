@@ -1,4 +1,4 @@
-/* unit_host_fault.c - each system call that can fail does so in turn.
+/* unit_host_fault.c - let each system call fail in turn.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-/* These stand before the C library's.  While armed, call number n_left fails.
- * The one place of this file with writable globals: the calls have no room for
- * a handle. */
+/* Replacements for the C library's functions. While armed, call number n_left
+ * fails. The state is global because these calls have no room for a handle. */
 static atomic_int n_left;
 static atomic_int n_failed;
 
@@ -67,7 +66,7 @@ int listen(int fd, int backlog)
 				     : (int)syscall(SYS_listen, fd, backlog);
 }
 
-/* The host calls pidfd_open without the C library. */
+/* The host calls pidfd_open by syscall. */
 long syscall(long number, ...)
 {
 	long (*real)(long, ...) = dlsym(RTLD_NEXT, "syscall");
@@ -88,7 +87,7 @@ int fstat(int fd, struct stat *st)
 	return must_fail(EIO) ? -1 : (int)syscall(SYS_fstat, fd, st);
 }
 
-/* While set, nobody is accepted. */
+/* While set, accept4 fails. */
 static atomic_bool is_out;
 static atomic_int n_refused;
 
@@ -111,8 +110,8 @@ static void push_once(struct sw_client *c, struct sw_tensor *t)
 	assert_true(*(float *)sw_tensor_data(t) == 6);
 }
 
-/* A whole life with call @n failing: each step works or returns an error with
- * a sentence, and a push that was possible works. */
+/* Run a whole life with call @n failing: each step works, or returns an error
+ * with a message. A push that was possible works. */
 static void live(int n)
 {
 	struct rig *r = rig_new(NULL);
@@ -163,7 +162,7 @@ static uint32_t n_said(const struct rig *r)
 	return n;
 }
 
-/* A caller waits in vain some times. */
+/* Wait until accept4 has failed a few times for a waiting client. */
 static void await_refusals(void)
 {
 	atomic_store(&n_refused, 0);
@@ -172,7 +171,8 @@ static void await_refusals(void)
 	assert_true(atomic_load(&n_refused) >= 5);
 }
 
-/* It is said, once for each time that it begins, and is over by itself. */
+/* The agent logs the lack of descriptors once per episode, and recovers by
+ * itself. */
 static void accept__no_descriptor_left(void **state)
 {
 	struct rig *r = rig_open(NULL);
@@ -186,7 +186,7 @@ static void accept__no_descriptor_left(void **state)
 		assert_int_equal(n_said(r), i);
 		assert_non_null(strstr(r->lines, r->path));
 		atomic_store(&is_out, false);
-		raw_open(&other, r); /* behind the first */
+		raw_open(&other, r); /* behind the first client */
 		raw_close(&w);
 		raw_close(&other);
 	}

@@ -1,4 +1,4 @@
-/* unit_host_grow.c - growing tensors of clients, as an lcore has them.
+/* unit_host_grow.c - growing tensors of clients, seen from an lcore.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -15,7 +15,7 @@ enum { PLAIN, GROWING, STREAM, N_ITEMS, NAME = 70 };
 struct scene {
 	struct sw_edge_control *control;
 	struct sw_host_client *port;
-	struct sw_spsc submits; /* the client's */
+	struct sw_spsc submits; /* the client's side */
 	int bells[2], kick;
 };
 
@@ -66,8 +66,7 @@ static struct sw_host_submit submit(struct scene *s, uint32_t tensor)
 	return out;
 }
 
-/* A growing tensor alone reports missing bytes; later bytes are reported
- * once. */
+/* Only a growing tensor reports missing bytes; each change is reported once. */
 static void take__what_is_not_there(void **state)
 {
 	struct scene *s = *state;
@@ -91,7 +90,7 @@ static void take__what_is_not_there(void **state)
 	assert_false(sw_host_is_evicted(s->port));
 }
 
-/* Nothing else grows. */
+/* Growth of any other item evicts the client. */
 static void take__evicts(void **state)
 {
 	static const uint32_t bad[] = {PLAIN, STREAM, N_ITEMS, 4095};
@@ -114,7 +113,7 @@ static void take__evicts(void **state)
 	(void)state;
 }
 
-/* A client that sleeps is woken, once. */
+/* A sleeping client is woken, once. */
 static void note_summed__wakes(void **state)
 {
 	struct scene *s = *state;
@@ -129,7 +128,7 @@ static void note_summed__wakes(void **state)
 	assert_int_equal(recv(s->bells[1], bytes, 8, MSG_DONTWAIT), 1);
 }
 
-/* No sleep while something has grown. */
+/* The lcore does not sleep while a tensor has grown. */
 static void idle_wait__sees_growth(void **state)
 {
 	struct scene *s = *state;

@@ -1,8 +1,8 @@
-/* unit_host_hostile.c - clients that send whatever they like.
+/* unit_host_hostile.c - hostile messages from clients.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
-/* Versions of a struct sw_edge_attach, as one word. */
+/* The versions in a struct sw_edge_attach, as one word. */
 #define VERSIONS (SW_EDGE_VERSION_MAX << 16 | SW_EDGE_VERSION_MIN)
 
 static void hello__must_be_ours(void **state)
@@ -42,7 +42,7 @@ static void hello__must_be_ours(void **state)
 	check_bystander(s);
 }
 
-/* The highest version that both speak is chosen. */
+/* The agent chooses the highest version that both sides speak. */
 static void hello__versions_overlap(void **state)
 {
 	struct sw_edge_attach hello = {
@@ -75,7 +75,8 @@ static void hello__must_come_soon(void **state)
 	check_bystander(s);
 }
 
-/* Until the agent has seen that a crowd is gone, it sends everybody away. */
+/* Wait until the agent has noticed that a crowd of clients has left; before
+ * that it refuses every client. */
 static void await_room(const struct scene *s)
 {
 	union sw_edge_msg m = {.text.err = SW_EBUSY};
@@ -85,7 +86,7 @@ static void await_room(const struct scene *s)
 	for (int i = 0; m.text.err == SW_EBUSY; i++) {
 		assert_true(i < 20000);
 		raw_connect(&w, s->r);
-		/* the accepted client learns its mistake */
+		/* if the client is accepted, its wrong message ends it */
 		(void)!send(w.sock, "?", 1, MSG_NOSIGNAL);
 		assert_int_equal(raw_recv(&w, &m, fds), sizeof(m.text));
 		raw_close(&w);
@@ -176,7 +177,7 @@ static void descriptors__are_not_taken(void **state)
 	scene_check(s, SW_HOST_VIOLATION, "descriptor");
 }
 
-/* Pieces out of order end the client. */
+/* Pieces of a batch that are out of order evict the client. */
 static void declare__must_come_in_order(void **state)
 {
 	static const struct {
@@ -249,7 +250,7 @@ static void declare__second_piece_must_fit_the_first(void **state)
 	}
 }
 
-/* A fault of the tensors ends the batch, reported in its last piece. */
+/* A fault in a tensor makes its batch fail, reported after its last piece. */
 static void declare__fails_with_the_batch(void **state)
 {
 	struct scene *s = *state;
@@ -294,7 +295,7 @@ static void declare__fails_with_the_batch(void **state)
 		assert_int_equal(answer.text.batch, batch);
 		assert_int_equal(answer.text.err, SW_EINVAL);
 	}
-	/* Refused batches do not count, but admitted ones do. */
+	/* Refused batches do not count towards the limit; admitted ones do. */
 	for (uint32_t n = 0; n < SW_EDGE_TENSORS; batch++) {
 		uint32_t more = n < 300 ? 1 : SW_EDGE_TENSORS - n;
 
@@ -338,7 +339,7 @@ static void quota__is_given_back(void **state)
 	}
 }
 
-/* Growth of a fixed tensor, or of an unknown one, is refused. */
+/* Growth of a fixed or an unknown tensor evicts the client. */
 static void growth__must_be_of_a_growing_tensor(void **state)
 {
 	static const uint32_t bad[] = {0, 1, SW_EDGE_TENSORS - 1};

@@ -54,7 +54,7 @@ static void rings__must_have_possible_indices(void **state)
 	}
 }
 
-/* SIGXFSZ would end the agent without a word. */
+/* The limit is reported as an error; SIGXFSZ must not kill the agent. */
 static void declare__beyond_a_limit_names_it(void **state)
 {
 	struct scene *s = *state;
@@ -97,8 +97,8 @@ static void completions__must_be_taken(void **state)
 	scene_check(s, SW_HOST_VIOLATION, "overflow");
 }
 
-/* O_NONBLOCK of the bell is the client's to change, and its buffer to fill:
- * neither may stop the lcore. */
+/* A client can clear O_NONBLOCK of the bell and fill its buffer; neither may
+ * block the lcore. */
 static void bell__cannot_block_the_lcore(void **state)
 {
 	struct scene *s = *state;
@@ -120,14 +120,15 @@ static void bell__cannot_block_the_lcore(void **state)
 			sw_edge_bell_write(w.bell);
 	}
 	check_bystander(s);
-	/* Half a hang-up: the lcore must not take it for a wake-up for ever. */
+	/* After a half-close the lcore must not take the bell for a permanent
+	 * wake-up. */
 	shutdown(w.bell, SHUT_RDWR);
 	check_bystander(s);
 	raw_close(&w);
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* The memory cannot be made smaller; holes read as zeros. */
+/* A client cannot shrink the memory, and holes in it read as zeros. */
 static void memory__cannot_shrink(void **state)
 {
 	struct scene *s = *state;
@@ -157,7 +158,8 @@ static void memory__cannot_shrink(void **state)
 	scene_check(s, SW_HOST_DIED, "closed the connection");
 }
 
-/* Answers that nobody reads fill the socket, and then the client is gone. */
+/* Answers that a client does not read fill the socket, and then the client is
+ * evicted. */
 static void answers__must_be_read(void **state)
 {
 	struct scene *s = *state;
@@ -221,7 +223,7 @@ static void killed_client__is_detached(void **state)
 	s->n_gone = rig_n_detached(s->r);
 }
 
-/* A process that is killed while a child of its own keeps the socket open. */
+/* A process is killed while its child keeps the socket open. */
 static void killed_client__is_seen_behind_its_children(void **state)
 {
 	struct scene *s = *state;
@@ -254,7 +256,7 @@ static void killed_client__is_seen_behind_its_children(void **state)
 	check_bystander(s);
 }
 
-/* Random bytes in every place that a client can write. */
+/* Write random bytes to every place that a client can write. */
 static void noise__ends_only_the_noisy(void **state)
 {
 	struct scene *s = *state;

@@ -1,4 +1,4 @@
-/* unit_host_tuning.c - tuning, from libsumwire to the agent and back.
+/* unit_host_tuning.c - tuning requests from libsumwire to the agent and back.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/host_raw.h"
 
@@ -26,8 +26,7 @@ static void set__comes_as_it_was_given(void **state)
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* A reader gets the agent's values; without a policy it gets the one in use.
- */
+/* sw_get_tuning returns the values in use, and the policy's name. */
 static void get__what_is_in_use(void **state)
 {
 	struct scene *s = *state;
@@ -62,14 +61,16 @@ static void set__refused_with_the_reason(void **state)
 		sw_tune(c, "a policy that nobody has", 0, 0), SW_EINVAL);
 	assert_string_equal(sw_last_error(c),
 		"unknown policy \"a policy that nobody has\"");
-	assert_int_equal(sw_set_partition(c, 1 << 20), 0); /* it goes on */
+	/* the client can still tune */
+	assert_int_equal(sw_set_partition(c, 1 << 20), 0);
 	sw_leave(c);
 	assert_int_equal(sw_set_credit(c, 1 << 20), SW_ECLOSED);
 	sw_close(&c);
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* An agent that does not answer: after open_timeout_s, by name. */
+/* If the agent does not answer, the call ends after open_timeout_s with an
+ * error that names the request. */
 static void set__no_answer(void **state)
 {
 	struct scene *s = *state;
@@ -88,8 +89,8 @@ static void set__no_answer(void **state)
 	scene_check(s, SW_HOST_CLOSED, "closed");
 }
 
-/* A second request before the answer, a name without end, an invalid tuning, an
- * invalid length: that client is evicted, others stay. */
+/* A second request before the answer, an unterminated name, an invalid kind or
+ * an invalid length evicts the client; others stay. */
 static void message__must_be_right(void **state)
 {
 	struct scene *s = *state;
@@ -117,7 +118,7 @@ static void message__must_be_right(void **state)
 	scene_check(s, SW_HOST_VIOLATION, "kind 10");
 }
 
-/* The end of a group: of a stream that there is. */
+/* A message that ends a group must name an existing stream and be valid. */
 static void end__must_be_right(void **state)
 {
 	struct scene *s = *state;

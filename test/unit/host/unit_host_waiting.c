@@ -9,13 +9,13 @@
 #include "test/support/steps.h"
 #include "test/support/unit.h"
 
-/* Two streams and memory, in the order in which they were declared. */
+/* Two streams and memory, in the order of their declaration. */
 enum { A, B, MEMORY, N_ITEMS, BYTES = 64 };
 
 struct scene {
 	struct sw_edge_control *control;
 	struct sw_host_client *p;
-	struct sw_spsc colls; /* the client's side */
+	struct sw_spsc colls; /* the client's end of the ring */
 	uint64_t n;
 	int kick[2];
 };
@@ -52,7 +52,7 @@ static void scene_close(struct scene *s)
 	close(s->kick[1]);
 }
 
-/* The client submits the next one, as number n of all. */
+/* Let the client submit the next collective; it gets the next number. */
 static void submit(struct scene *s, uint32_t stream)
 {
 	const struct sw_edge_coll m = {.handle = SW_EDGE_COLL_HANDLE |
@@ -68,7 +68,7 @@ static void submit(struct scene *s, uint32_t stream)
 	assert_int_equal(sw_spsc_put(&s->colls, &m, 1), 1);
 }
 
-/* Return the number of the next one to begin; 0: none waits. */
+/* Return the number of the next collective to begin; 0: none may begin. */
 static uint64_t take(struct scene *s, struct sw_host_coll *out)
 {
 	uint32_t n_left = SW_EDGE_COLLS;
@@ -93,7 +93,7 @@ static void put_back(struct scene *s, uint64_t want)
 	sw_host_put_back(s->p, &m);
 }
 
-/* One of the stream ends. */
+/* Complete a collective of the stream. */
 static void complete(struct scene *s, uint32_t stream)
 {
 	struct sw_completion c = {.handle = SW_EDGE_COLL_HANDLE | stream};
@@ -101,7 +101,7 @@ static void complete(struct scene *s, uint32_t stream)
 	sw_host_complete(s->p, &c);
 }
 
-/* The other stream goes on; those behind wait with it, in their order. */
+/* Only the stream without room waits; its later collectives wait in order. */
 static void put_back__holds_back_its_stream_alone(void **state)
 {
 	struct scene s;
@@ -114,13 +114,13 @@ static void put_back__holds_back_its_stream_alone(void **state)
 	put_back(&s, 1);
 	taken(&s, 3);
 	taken(&s, 0);
-	assert_false(sw_host_has_coll(s.p)); /* it may sleep */
+	assert_false(sw_host_has_coll(s.p)); /* so the lcore may sleep */
 	complete(&s, B);
 	taken(&s, 0);
 	complete(&s, A);
 	assert_true(sw_host_has_coll(s.p));
 	taken(&s, 1);
-	put_back(&s, 2); /* there was room for one */
+	put_back(&s, 2); /* there was room for only one */
 	taken(&s, 0);
 	submit(&s, A);
 	taken(&s, 0);
@@ -129,7 +129,7 @@ static void put_back__holds_back_its_stream_alone(void **state)
 	taken(&s, 4);
 	taken(&s, 5);
 	taken(&s, 0);
-	submit(&s, A); /* the queue is empty */
+	submit(&s, A); /* the waiting queue is empty */
 	taken(&s, 6);
 	scene_close(&s);
 }
@@ -157,7 +157,7 @@ static void put_back__both(void **state)
 	scene_close(&s);
 }
 
-/* As many as there may be wait, all of A. */
+/* Let the maximum number of collectives wait, all of stream A. */
 static void fill_all(struct scene *s)
 {
 	submit(s, A);
@@ -168,7 +168,7 @@ static void fill_all(struct scene *s)
 	}
 }
 
-/* A client that submits more than libsumwire does is evicted. */
+/* A client that submits more than libsumwire would is evicted. */
 static void take__too_many_wait(void **state)
 {
 	struct scene s;
@@ -188,7 +188,7 @@ static void take__too_many_wait(void **state)
 	scene_close(&s);
 }
 
-/* Waiting collectives are also checked some at a time. */
+/* A call checks a bounded number of waiting collectives. */
 static void take__some_at_once(void **state)
 {
 	enum { AT_ONCE = 16 };
@@ -223,7 +223,7 @@ static void put_back__too_many_wait(void **state)
 	scene_close(&s);
 }
 
-/* Many times through all places. */
+/* Waiting collectives pass through all places many times. */
 static void put_back__uses_places_again(void **state)
 {
 	struct scene s;
@@ -245,7 +245,7 @@ static void put_back__uses_places_again(void **state)
 	scene_close(&s);
 }
 
-/* Its handle says of which stream it is: it must not lie. */
+/* A handle names its stream, which must be the right one. */
 static void take__handle_of_another_stream(void **state)
 {
 	struct sw_edge_coll m = {.handle = SW_EDGE_COLL_HANDLE | B,
@@ -264,8 +264,8 @@ static void take__handle_of_another_stream(void **state)
 	scene_close(&s);
 }
 
-/* Memory may go when none waits that has its buffers there; to find out takes
- * a few steps, however many there are. */
+/* Memory may be freed when no waiting collective uses it. The check takes few
+ * steps for any number of them. */
 static void forget__while_some_wait(void **state)
 {
 	enum { STEPS = 2000 };

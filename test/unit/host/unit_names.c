@@ -1,4 +1,4 @@
-/* unit_names.c - numbers of tensors by name.
+/* unit_names.c - look up tensors' numbers by name.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 static char texts[SW_EDGE_TENSORS][16];
 
-/* A table with @n names in it. */
+/* Return a table with @n names. */
 static struct sw_names *table_of(uint32_t n)
 {
 	struct sw_names *t = calloc(1, sizeof(*t));

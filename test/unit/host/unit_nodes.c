@@ -1,4 +1,4 @@
-/* unit_nodes.c - which node memory goes to; the calls on node 0.
+/* unit_nodes.c - the choice of NUMA nodes for memory, and the calls on node 0.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -45,7 +45,7 @@ static void plan__pinned_lcores_rule(void **state)
 	assert_int_equal(p.lcores[0], 1);
 	assert_int_equal(p.lcores[1], 1);
 	assert_int_equal(p.lcores[2], 0);
-	assert_int_equal(p.far[0], 2); /* the second port */
+	assert_int_equal(p.far[0], 2); /* the number of the second port */
 	assert_int_equal(p.far[1], 2);
 	assert_int_equal(p.far[2], 1);
 }
@@ -81,12 +81,13 @@ static void of__what_is_not_there(void **state)
 	assert_true(sw_numa_nodes() >= 1);
 	assert_int_equal(sw_numa_of_cpu(1 << 20), ANY);
 	assert_int_equal(sw_numa_of_device(""), ANY);
-	assert_int_equal(sw_numa_of_device("lo"), ANY); /* no hardware */
+	/* a device without hardware */
+	assert_int_equal(sw_numa_of_device("lo"), ANY);
 	assert_int_equal(sw_numa_of_device("no-such-device"), ANY);
 }
 
-/* By a container's filter of system calls, or the kernel has no nodes.  Any
- * other error is ours. */
+/* Skip if a container's filter forbids the calls or the kernel has no nodes.
+ * Any other error is a failure. */
 static void skip_if_forbidden(void)
 {
 	if (get_mempolicy(NULL, NULL, 0, NULL, 0)) {
@@ -96,8 +97,8 @@ static void skip_if_forbidden(void)
 	}
 }
 
-/* The real call: the kernel has the policy for the block, and for nothing
- * beside it; its pages come, on that node. */
+/* The real call sets the policy for exactly the block, and its pages are on
+ * that node. */
 static void bind__node_0(void **state)
 {
 	unsigned long mask = 0;
@@ -123,7 +124,7 @@ static void bind__node_0(void **state)
 		get_mempolicy(&node, NULL, 0, mem, MPOL_F_ADDR | MPOL_F_NODE),
 		0);
 	assert_int_equal(node, 0);
-	for (int none = 62; none < 64; none++) /* none such */
+	for (int none = 62; none < 64; none++) /* nodes that do not exist */
 		assert_int_equal(sw_numa_bind(mem, BYTES, none), SW_EIO);
 	assert_int_equal(sw_numa_bind(mem, BYTES, 64), SW_EIO);
 	munmap(mem, 2 * BYTES);

@@ -1,4 +1,4 @@
-/* unit_results.c - what local ranks declare together, in one thread.
+/* unit_results.c - joint declarations of local ranks, in one thread.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/host/numa_rig.h"
 #include "pmd/client/segment.h"
@@ -7,9 +7,9 @@
 
 enum { LOCAL = 2, QUOTA = 8 << 20 };
 
-/* An agent of two local ranks that notes what it is told. */
+/* An agent of two local ranks that records its calls. */
 struct pair {
-	struct rig *r; /* for its folder and log alone */
+	struct rig *r; /* provides only the folder and the log */
 	struct sw_host *host;
 	uint32_t ids[LOCAL], n_attach, n_detach;
 	uint32_t declarer, batch, n_declare, n_tensors;
@@ -94,8 +94,8 @@ static void close_pair(struct pair *p)
 	rig_close(p->r);
 }
 
-/* Local rank @i declares "a" and "b" of @n_elems, in that order or the other.
- */
+/* Let local rank @i declare "a" and "b" of @n_elems, in this or the reverse
+ * order. */
 static void send_batch(
 	struct pair *p, uint32_t i, uint64_t n_elems, bool is_reversed)
 {
@@ -109,7 +109,7 @@ static void send_batch(
 	poll_some(p);
 }
 
-/* The agent admits the batch of local rank @i; returns the results' fd. */
+/* Admit the batch of local rank @i; return the descriptor of the results. */
 static int admit(struct pair *p, uint32_t i)
 {
 	union sw_edge_msg m;
@@ -123,7 +123,8 @@ static int admit(struct pair *p, uint32_t i)
 	return fds[1];
 }
 
-/* One number and one result per name, whatever the order; submits carry it. */
+/* Each name has one number and one result, for any order of declaration;
+ * submits carry that number. */
 static void declare__joins_by_name(void **state)
 {
 	struct pair p;
@@ -150,13 +151,14 @@ static void declare__joins_by_name(void **state)
 		p.w[0].control->results[1], p.w[1].control->results[0]);
 	sw_spsc_put(&p.w[1].submits, &in, 1);
 	assert_int_equal(sw_host_take(p.ports[1], &out, 1), 1);
-	assert_int_equal(out.tensor, 1); /* its 0 is "b" */
+	assert_int_equal(out.tensor, 1); /* tensor 0 of process 1 is "b" */
 	close(fds[0]);
 	close(fds[1]);
 	close_pair(&p);
 }
 
-/* Tensors, and the results that they add, lie where their process asks for. */
+/* Tensors, and the results that they add, are on the node that their process
+ * asks for. */
 static void declare__near(void **state)
 {
 	struct sw_edge_declare m;
@@ -177,7 +179,7 @@ static void declare__near(void **state)
 	close_pair(&p);
 }
 
-/* Process 1 declares, then the other one. */
+/* Let process 1 declare, then process 0. */
 static void open_declaring(struct pair *p)
 {
 	open_pair(p);
@@ -185,7 +187,7 @@ static void open_declaring(struct pair *p)
 	send_batch(p, 0, 10, false);
 }
 
-/* A batch waits until the one before, of another, has been answered. */
+/* A batch waits until the previous batch of another process is answered. */
 static void declare__one_at_a_time(void **state)
 {
 	struct pair p;
@@ -207,14 +209,15 @@ static void die(struct pair *p, uint32_t i)
 	assert_int_equal(p->n_detach, 1);
 }
 
-/* The declaring client dies: others, who wait for its answer, go on. */
+/* If the declaring client dies, clients that wait for its answer continue. */
 static void declare__and_die(void **state)
 {
 	struct pair p;
 
 	open_declaring(&p);
 	die(&p, 1);
-	assert_int_equal(p.n_declare, 1); /* its tensors may be used */
+	/* the lcore may still use its tensors */
+	assert_int_equal(p.n_declare, 1);
 	assert_int_equal(
 		sw_host_declared(p.host, p.declarer, p.batch, 99, 0, ""),
 		SW_ENOENT);
@@ -226,7 +229,7 @@ static void declare__and_die(void **state)
 	close_pair(&p);
 }
 
-/* The same when it is refused, and before the agent is asked. */
+/* The same if the agent refuses the dead client's batch. */
 static void declare__and_die_in_vain(void **state)
 {
 	struct pair p;
@@ -242,7 +245,7 @@ static void declare__and_die_in_vain(void **state)
 	close_pair(&p);
 }
 
-/* Before its memory is there. */
+/* The client dies before its memory is ready. */
 static void declare__and_die_soon(void **state)
 {
 	struct sw_edge_declare m;
@@ -252,7 +255,7 @@ static void declare__and_die_soon(void **state)
 	good_declare(&m, 0, 2);
 	m.descs[0].n_elems = m.descs[1].n_elems = 300000;
 	raw_send(&p.w[1], &m, declare_bytes(2));
-	sw_host_poll(p.host, 0); /* it has a place, and no pages */
+	sw_host_poll(p.host, 0); /* the batch has its place, but no pages yet */
 	die(&p, 1);
 	assert_int_equal(p.n_declare, 0);
 	send_batch(&p, 0, 300000, false);
@@ -261,8 +264,8 @@ static void declare__and_die_soon(void **state)
 	close_pair(&p);
 }
 
-/* It is declared, but without a result: its push_pulls will fail, and not the
- * job. */
+/* A tensor of another shape is declared without a result: its push_pulls fail,
+ * but not the job. */
 static void declare__other_shape(void **state)
 {
 	struct pair p;
@@ -288,7 +291,8 @@ static void declare__other_shape(void **state)
 	close_pair(&p);
 }
 
-/* A batch that fails leaves no trace: names, numbers and quota are free. */
+/* A failed batch leaves nothing behind: names, numbers and quota are free
+ * again. */
 static void declare__failed_is_forgotten(void **state)
 {
 	struct pair p;
@@ -301,7 +305,8 @@ static void declare__failed_is_forgotten(void **state)
 	sw_host_declare_failed(p.host, p.ids[0], 0, SW_EREFUSED, "no");
 	raw_recv(&p.w[0], &m, fds);
 	assert_int_equal(m.kind, SW_EDGE_FAILED);
-	send_batch(&p, 1, 530000, true); /* 2 x 2 MB, and as much of results */
+	/* 2 x 2 MB of tensors, and the same of results */
+	send_batch(&p, 1, 530000, true);
 	raw_recv(&p.w[1], &m, fds);
 	assert_int_equal(m.kind, SW_EDGE_FAILED);
 	if (!strstr(m.text.text, "needed for results"))
@@ -317,7 +322,7 @@ static void declare__failed_is_forgotten(void **state)
 	close_pair(&p);
 }
 
-/* Local rank 0 opens a stream of so many ranks as batch @batch. */
+/* Let local rank 0 open a stream of @n_ranks as batch @batch. */
 static void open_stream(struct pair *p, uint32_t batch, uint32_t n_ranks)
 {
 	struct sw_edge_open m = {.kind = SW_EDGE_OPEN,
@@ -344,7 +349,8 @@ static void expect_failed(struct pair *p, const char *why)
 		fail_msg("%s", m.text.text);
 }
 
-/* So does a stream in the row of one that has gone and had less room there. */
+/* A failed stream also leaves nothing behind, even in the row of an earlier one
+ * that had less room there. */
 static void open__failed_is_forgotten(void **state)
 {
 	enum { RANKS = 20000, LEFT = 60 << 10 };
@@ -374,18 +380,19 @@ static void open__failed_is_forgotten(void **state)
 	close(fds[0]);
 	close(fds[1]);
 	used = p.host->used_bytes;
-	open_stream(&p, 3, RANKS); /* its ranks fit once, not twice */
+	/* there is room for its ranks only once, not twice */
+	open_stream(&p, 3, RANKS);
 	expect_failed(&p, "needed for results");
 	assert_int_equal(p.host->used_bytes, used);
 	open_stream(&p, 4, 2);
 	assert_int_equal(sw_id_index(p.tensors[0].node_id), 0);
-	assert_true(p.tensors[0].node_id); /* the one that has gone had 0 */
+	assert_true(p.tensors[0].node_id); /* the earlier stream had id 0 */
 	assert_int_equal(p.host->used_bytes, used + 4096);
 	close(admit(&p, 0));
 	close_pair(&p);
 }
 
-/* A client can read the results of its node, and do nothing else to them. */
+/* A client can only read its node's results. */
 static void results__cannot_be_written(void **state)
 {
 	struct pair p;
@@ -422,13 +429,15 @@ static void results__cannot_be_written(void **state)
 	close_pair(&p);
 }
 
-/* The memory goes with the last local rank, also of one that died early. */
+/* The results' memory is freed with the last local rank, also if one died
+ * early. */
 static void results__go_with_the_last(void **state)
 {
 	struct pair p;
 
 	open_pair(&p);
-	send_batch(&p, 0, 1000, false); /* not answered: busy */
+	/* not answered, so the batch is in progress */
+	send_batch(&p, 0, 1000, false);
 	raw_close(&p.w[0]);
 	poll_some(&p);
 	assert_int_equal(p.n_detach, 1);

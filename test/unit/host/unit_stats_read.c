@@ -1,4 +1,4 @@
-/* unit_stats_read.c - the reader of a daemon's counters.
+/* unit_stats_read.c - read a daemon's counters.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "engine/base/error.h"
 #include "pmd/host/stats_read.h"
 
-/* A daemon that says @text to the first who calls. */
+/* A daemon that sends @text to its first client. */
 struct daemon {
 	char dir[32], path[64];
 	const char *text;
@@ -130,7 +130,7 @@ static void read__nobody_there(void **state)
 	assert_int_equal(sw_stats_read(path, each, NULL), SW_EINVAL);
 }
 
-/* An agent's, to which training processes attach. */
+/* The socket belongs to an agent, for training processes. */
 static void read__socket_of_another_kind(void **state)
 {
 	struct daemon d;

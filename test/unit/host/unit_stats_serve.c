@@ -1,4 +1,4 @@
-/* unit_stats_serve.c - a daemon's counters, as its readers get them.
+/* unit_stats_serve.c - serve a daemon's counters to readers.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -121,10 +121,10 @@ static void open__leaves_what_is_no_socket(void **state)
 	fclose(f);
 	assert_int_equal(serve_open(s), SW_EINVAL);
 	assert_non_null(strstr(s->said, "exists and is not a socket"));
-	assert_int_equal(unlink(s->path), 0); /* it is still there */
+	assert_int_equal(unlink(s->path), 0); /* the file still exists */
 }
 
-/* A socket of @type at the path; closed, its file is left. */
+/* Bind a socket of @type to the path; after its close the file remains. */
 static int bound(const struct scene *s, int type)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};

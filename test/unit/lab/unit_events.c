@@ -1,4 +1,4 @@
-/* unit_events.c - events leave the wheel by time, then by order of entry.
+/* unit_events.c - the wheel returns events by time, then by order of entry.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -7,8 +7,8 @@
 
 enum { ROUNDS = 20000, MOST = 300 };
 
-/* Near, far and equal times, while both levels of the wheel go round. Events of
- * one time leave by their numbers. */
+/* Put events at near, far and equal times, while both levels of the wheel go
+ * round. Events with equal times leave by their numbers. */
 static void take__in_order(void **state)
 {
 	static const uint64_t spans[] = {1, 100, 20000, 5000000, 100000000};
@@ -24,7 +24,8 @@ static void take__in_order(void **state)
 			uint64_t span = spans[sw_random_next(&rng) % 5];
 			uint64_t in = sw_random_next(&rng) % span;
 
-			/* Times that several events have, whatever the span. */
+			/* Round times up, so that several events share one for
+			 * every span. */
 			sw_sim_put(&q, (at_ns + in + 1023) & ~1023ULL,
 				SW_SIM_WAKE, n_put++);
 			n++;
@@ -43,7 +44,8 @@ static void take__in_order(void **state)
 	sw_sim_events_close(&q);
 }
 
-/* Nothing moves before its time, and what is put then goes first. */
+/* No event leaves before its time; an event that is added meanwhile at an
+ * earlier time leaves first. */
 static void take__not_after_its_bound(void **state)
 {
 	static struct sw_sim_events q;

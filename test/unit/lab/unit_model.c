@@ -1,4 +1,4 @@
-/* unit_model.c - model files: what is built in, and what is refused.
+/* unit_model.c - model files: built-in ones, and ones that are refused.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -21,7 +21,7 @@ static int parse(const char *text, struct sw_model *m, char why[256])
 	return sw_model_parse(m, "f", text, strlen(text), why, 256);
 }
 
-/* Counts as published: torchvision, fairseq's log, Hugging Face. */
+/* Numbers as published by torchvision, fairseq's log and Hugging Face. */
 static void builtin__parameters_as_published(void **state)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static void builtin__parameters_as_published(void **state)
 	assert_null(sw_model_builtin(4));
 }
 
-/* The largest tensor of VGG16, which the paper puts above 400 MB. */
+/* The largest tensor of VGG16, above 400 MB according to the paper. */
 static void builtin__shapes_of_vgg16(void **state)
 {
 	struct sw_model m;
@@ -134,7 +134,7 @@ static void parse__refused_with_its_line(void **state)
 	}
 }
 
-/* Every beginning of a good file is refused or read, never more. */
+/* Every prefix of a valid file is refused, without a read beyond it. */
 static void parse__cut_anywhere(void **state)
 {
 	const char *text = HEAD LAYER0 LAYER1;

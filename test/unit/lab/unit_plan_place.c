@@ -13,7 +13,7 @@ static uint32_t owner_of(enum sw_plan_place place, uint32_t stripe)
 	return sw_plan_owner(place, &job, NULL, stripe);
 }
 
-/* The hashes are those of BytePS: values computed by its own functions. */
+/* Expected values were computed by BytePS's own hash functions. */
 static void owner__hashes_of_byteps(void **state)
 {
 	assert_int_equal(owner_of(SW_PLAN_NAIVE, 12), 12 * 9973 % 7);
@@ -25,7 +25,7 @@ static void owner__hashes_of_byteps(void **state)
 	assert_int_equal(owner_of(SW_PLAN_BUILT_IN, 1234), 2);
 }
 
-/* Ours is the map that jobs use. */
+/* Our placement is the map that jobs use. */
 static void owner__bytes(void **state)
 {
 	struct sw_place_job job = {
@@ -38,7 +38,7 @@ static void owner__bytes(void **state)
 			map.owner[at % map.period]);
 }
 
-/* The lcores of the CPU machines get together what the machines would get. */
+/* Several lcores of the CPU machines get the same total share as one each. */
 static void owner__mixed_share_of_lcores(void **state)
 {
 	uint32_t of_cpus[2] = {0};

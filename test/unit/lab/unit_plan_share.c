@@ -1,4 +1,4 @@
-/* unit_plan_share.c - shares, times and gains against the paper.
+/* unit_plan_share.c - compare shares, times and gains with the paper.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -23,7 +23,7 @@ static void share__of_the_paper(void **state)
 }
 
 /* With the shares of equations 1 and 2 both kinds of machine need the optimal
- * time (equations 3 and 4), and all is summed (5). */
+ * time (equations 3 and 4), and the shares add up (5). */
 static void share__balances_both_kinds(void **state)
 {
 	for (uint32_t n = 2; n <= 40; n++)

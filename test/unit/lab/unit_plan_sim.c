@@ -1,4 +1,4 @@
-/* unit_plan_sim.c - iterations as events, against what a hand computes.
+/* unit_plan_sim.c - simulated iterations against times computed by hand.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -62,13 +62,13 @@ static struct sw_policy policy(uint64_t part_bytes, uint64_t credit_bytes)
 		.credit_bytes = credit_bytes};
 }
 
-/* Little to send: computation alone, 6 s. */
+/* There is little to send, so the iteration takes its computation time, 6 s. */
 static void simulate__hidden(void **state)
 {
 	struct sw_model_tensor t[2];
 	struct sw_model m;
 	struct sw_plan_run run = two(&m, t, 4, 4);
-	/* b_0 ends at 6, its 4 bytes take 1 s, then f_0 */
+	/* b_0 ends at 6, its 4 bytes take 1 s, then f_0 starts */
 	double want = 7;
 
 	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), want);
@@ -90,15 +90,16 @@ static void simulate__priority(void **state)
 	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 10);
 	assert_near(ideal(&run), 9);
 	assert_near(simulate(&run, &fine), 9);
-	run.has_barrier = true; /* both wait for all 6 s after the end of b_0 */
+	/* both layers wait for all 6 s of transfers after b_0 */
+	run.has_barrier = true;
 	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 10);
 	assert_near(ideal(&run), 10);
 }
 
-/* A partition cannot be preempted, nor what the credit has let into the queue.
- * Layer 1 has 12 bytes, ready at 4; layer 0 has 8, ready at 6.  Best: layer 1
- * from 4 to 6, layer 0 to 8, layer 1 to 9; f_1 follows f_0 at 9, and b_0 ends
- * at 14. */
+/* Neither a started partition nor data that the credit has let into the queue
+ * can be preempted. Layer 1 has 12 bytes, ready at 4; layer 0 has 8, ready at
+ * 6. Best: layer 1 from 4 to 6, layer 0 to 8, layer 1 to 9; f_1 follows f_0 at
+ * 9, and b_0 ends at 14. */
 static void simulate__partitions_delay(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -108,18 +109,19 @@ static void simulate__partitions_delay(void **state)
 
 	assert_near(ideal(&run), 8);
 	assert_near(simulate(&run, &p), 8);
-	/* 12 bytes in one: layer 0 goes from 7 to 9 */
+	/* one partition of 12 bytes: layer 0 goes from 7 to 9 */
 	p.part_bytes = p.credit_bytes = 12;
 	assert_near(simulate(&run, &p), 9);
-	/* three of 4, but a credit for all of them: the same */
+	/* three partitions of 4, but credit for all of them: the same */
 	p.part_bytes = 4;
 	assert_near(simulate(&run, &p), 9);
-	/* unless what waits for the link can be overtaken */
+	/* unless data that waits for the link can be overtaken */
 	run.link.is_sorted = true;
 	assert_near(simulate(&run, &p), 8);
 }
 
-/* Stop-and-wait stands still for a credit after each partition. */
+/* With stop-and-wait the link is idle after each partition until its credit
+ * returns. */
 static void simulate__stop_and_wait(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -128,26 +130,26 @@ static void simulate__stop_and_wait(void **state)
 	struct sw_policy p = policy(4, 4);
 
 	run.link.latency_s = run.link.credit_s = 0.5;
-	/* b_1 ends at 4: its 4 bytes are back at 5.5; b_0 at 6: four
-	 * partitions of 1.5 s; then f_0 and so on: 6 + 6 */
+	/* b_1 ends at 4, and its 4 bytes are back at 5.5. b_0 ends at 6; four
+	 * partitions take 1.5 s each; then f_0 and later steps: 6 + 6 */
 	assert_near(simulate(&run, &p), 12);
-	/* twice the credit hides the latency, except the last one */
+	/* twice the credit hides all latency except the last */
 	p.credit_bytes = 8;
 	assert_near(simulate(&run, &p), 10.5);
-	/* an overhead is never hidden: four more halves */
+	/* an overhead is never hidden: four times 0.5 s more */
 	run.link.overhead_s = 0.5;
 	assert_near(simulate(&run, &p), 12.5);
-	/* the credit may be back before the result: it stands still for 0.25
-	 * less, four partitions of 1.25 s, and 0.25 at the end */
+	/* the credit may return before the result: the link idles 0.25 s less
+	 * per partition, so there are four of 1.25 s, and 0.25 s at the end */
 	run.link.overhead_s = 0;
 	run.link.credit_s = 0.25;
 	p.credit_bytes = 4;
 	assert_near(simulate(&run, &p), 11.25);
 }
 
-/* Layer 1 has 4 bytes, ready at 4, and is back before that matters.  Layer 0
- * has 8, ready at 6: the link's 2 s, the first piece's way out, and the last
- * one's back. */
+/* Layer 1 has 4 bytes, ready at 4, which are back early enough. Layer 0 has 8
+ * bytes, ready at 6: the link's 2 s, the first piece's copy out, and the last
+ * piece's copy back. */
 static void simulate__copies(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -160,12 +162,12 @@ static void simulate__copies(void **state)
 	assert_near(ideal(&run), 8);
 	assert_near(simulate(&run, &p), 9);
 	assert_near(simulate(&run, &sw_policies[SW_POLICY_FIFO]), 9);
-	/* smaller pieces wait less, whole tensors longer */
+	/* smaller pieces wait less, whole tensors wait longer */
 	run.link.piece_bytes = 1;
 	assert_near(simulate(&run, &p), 8.25);
 	run.link.piece_bytes = 8;
 	assert_near(simulate(&run, &p), 10);
-	/* two pieces, but one partition: one overhead */
+	/* two pieces in one partition: one overhead */
 	run.link.piece_bytes = 4;
 	run.link.overhead_s = 0.5;
 	assert_near(simulate(&run, &p), 9.5);
@@ -173,9 +175,9 @@ static void simulate__copies(void **state)
 	assert_near(simulate(&run, &p), 10);
 }
 
-/* Copies of 2 B/s hold up a link of 4: pieces of 2 land at 7, 8, 9 and 10; the
- * last is over the link at 10.5. Layer 1's come back until 7.5, so layer 0's do
- * at 8.5, 9.5, 10.5 and 11.5. */
+/* Copies at 2 B/s slow down a link of 4 B/s: pieces of 2 land at 7, 8, 9 and
+ * 10, and the last one is over the link at 10.5. Layer 1's come back until 7.5,
+ * so layer 0's come back at 8.5, 9.5, 10.5 and 11.5. */
 static void simulate__slow_copies(void **state)
 {
 	struct sw_model_tensor t[2];
@@ -205,8 +207,8 @@ static void simulate__priority_of_copies(void **state)
 	run.link.is_sorted = true;
 	assert_near(ideal(&run), 8);
 	assert_near(simulate(&run, &p), 9);
-	/* in the order of being ready: layer 1 is out at 8, layer 0 at 9, back
-	 * at 10; then all four steps: 16 - 6 */
+	/* without priority layer 1 is out at 8 and layer 0 at 9, back at 10;
+	 * then all four steps: 16 - 6 */
 	p.by_priority = false;
 	assert_near(simulate(&run, &p), 10);
 }
@@ -231,7 +233,7 @@ static void simulate__bad_numbers(void **state)
 	run.link.credit_s = -1;
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 	run.link.credit_s = 0;
-	run.link.copy_bytes_s = 1; /* pieces without a size */
+	run.link.copy_bytes_s = 1; /* pieces have no size */
 	assert_int_equal(sw_plan_ideal(&run, &s), SW_EINVAL);
 }
 
@@ -242,17 +244,17 @@ static void bound__of_the_paper(void **state)
 	struct sw_plan_run run = two(&m, t, 16, 4);
 
 	run.link.overhead_s = 0.5;
-	/* (2 + 0 + 1) overheads, and two partitions of 8 at 4 B/s */
+	/* (2 + 0 + 1) overheads, and two partitions of 8 bytes at 4 B/s */
 	assert_near(sw_plan_bound(&run, 8), 3 * 0.5 + 4);
-	/* out and back: two pieces each */
+	/* copies out and back: two pieces each */
 	run.link.copy_bytes_s = 8;
 	run.link.piece_bytes = 4;
 	assert_near(sw_plan_bound(&run, 8), 3 * 0.5 + 4 + 2);
 }
 
-/* BS-T1 on the real networks: nothing is better than the ideal, and partitions
- * that shrink without overhead come to it, within the bound; pieces of a
- * device's tensors as small as they do so, too. */
+/* BS-T1 on the real networks. No policy is better than the ideal. Partitions
+ * that shrink without overhead approach it within the bound, and so do equally
+ * small pieces of a device's tensors. */
 static void approach(double rate, double copy, const char *name)
 {
 	struct sw_model m;

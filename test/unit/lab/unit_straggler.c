@@ -1,4 +1,4 @@
-/* unit_straggler.c - quantiles of drawn times against the distributions'.
+/* unit_straggler.c - quantiles of drawn times against their distributions.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -16,7 +16,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The quantiles of 10, 50, 90 and 99 %, in microseconds. */
+/* Check the quantiles of 10, 50, 90 and 99 %, in microseconds. */
 static void expect(const char *text, const double quantiles[4])
 {
 	static const uint32_t ranks[] = {4000, 20000, 36000, 39600};
@@ -52,7 +52,7 @@ static void draw__has_the_quantiles(void **state)
 		(const double[]){1072.8, 1587.4, 4641.6, 21544});
 }
 
-/* Times do not depend on a machine's floating point. */
+/* Drawn times do not depend on a machine's floating point. */
 static void draw__is_the_same_everywhere(void **state)
 {
 	static const struct {
@@ -77,7 +77,7 @@ static void draw__is_the_same_everywhere(void **state)
 	}
 }
 
-/* No tail is longer than an hour, and none wraps around. */
+/* No drawn time exceeds an hour, and none wraps around. */
 static void draw__ends_at_an_hour(void **state)
 {
 	static const char *const texts[] = {

@@ -9,7 +9,7 @@
 
 #include "apps/lab/svg.h"
 
-/* The plot as SVG; the caller frees it. */
+/* Return the plot as SVG; the caller frees it. */
 static char *written(const struct sw_svg_plot *plot)
 {
 	char *text = NULL;
@@ -36,7 +36,8 @@ static void write__lines_and_gaps(void **state)
 
 	assert_non_null(strstr(text, "<svg "));
 	assert_non_null(strstr(text, "a&lt;b"));
-	/* two points: the first is left out; y 20 of 21 lies near the top */
+	/* two points, because the first is left out; y 20 of 21 lies near the
+	 * top */
 	assert_non_null(strstr(text, "d=\"M300.0 204.8L520.0 69.5\""));
 	assert_non_null(strstr(text, "</svg>"));
 	assert_null(strstr(text, "nan"));
@@ -61,8 +62,8 @@ static void write__nothing_but_zero(void **state)
 	free(text);
 }
 
-/* 1, 10 and 100 are as far from each other; a formula is dashed, with no marks.
- */
+/* On a logarithmic axis 1, 10 and 100 are equally spaced. A formula is drawn as
+ * a dashed line without marks. */
 static void write__a_logarithmic_axis(void **state)
 {
 	const double x[] = {1, 10, 100}, y[] = {1, 1, 1};

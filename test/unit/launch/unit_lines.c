@@ -1,4 +1,4 @@
-/* unit_lines.c - whole lines out of another process's output.
+/* unit_lines.c - pass on whole lines of another process's output.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 
 struct fixture {
 	struct sw_lines lines;
-	int in; /* the other side writes here */
+	int in; /* the end that the test writes to */
 	FILE *out;
 	char text[4096];
 };
@@ -94,7 +94,7 @@ static void lines_move__pieces_and_ends(void **state)
 	(void)state;
 }
 
-/* Another writer's text follows a whole line. */
+/* Text from another writer may come between two lines, never inside one. */
 static void lines_move__does_not_tear(void **state)
 {
 	struct fixture f;

@@ -1,4 +1,4 @@
-/* unit_handoff.c - frames handed from one lcore to another.
+/* unit_handoff.c - hand frames from one lcore to another.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -13,7 +13,8 @@ enum { N_LCORES = 3, N_PORTS = 2, N_FRAMES = 20000 };
 
 static struct test_port queue_pairs[N_LCORES][N_PORTS];
 
-/* Lcore 0 has a queue pair at each port, the others at the first @n_queued. */
+/* Open ports where lcore 0 has a queue pair at each, and other lcores only at
+ * the first @n_queued ports. */
 static struct sw_handoff *open_some(uint32_t n_queued)
 {
 	static struct sw_handoff h;
@@ -41,7 +42,7 @@ static struct sw_handoff *open_handoff(void)
 	return open_some(0);
 }
 
-/* Lcore 0's node for lcore 1. */
+/* Return the engine through which lcore 0 serves lcore 1. */
 static struct sw_engine *node_of(struct sw_handoff *h)
 {
 	return sw_handoff_engine(h, 0, 1);
@@ -60,7 +61,7 @@ static struct sw_stats stats_of(const struct sw_handoff *h)
 	return sum;
 }
 
-/* A frame comes to the polling lcore. */
+/* Let a frame arrive at the polling lcore. */
 static void come(struct sw_handoff *h, uint32_t port_i, uint16_t endpoint,
 	const void *payload, uint32_t bytes)
 {
@@ -108,7 +109,8 @@ static void rx__copied_with_its_addresses(void **state)
 	memset(bytes, 3, sizeof(bytes));
 	memset(want, 3, sizeof(want));
 	come(h, 1, 2, bytes, sizeof(bytes));
-	memset(bytes, 4, sizeof(bytes)); /* the port has it back */
+	/* the port has the frame back and reuses its memory */
+	memset(bytes, 4, sizeof(bytes));
 	assert_int_equal(receive(h, 0, in), 0);
 	assert_int_equal(receive(h, 1, in), 1);
 	assert_int_equal(in[0].endpoint, 2);
@@ -123,7 +125,7 @@ static void rx__copied_with_its_addresses(void **state)
 	sw_handoff_close(h);
 }
 
-/* So that its lcore sleeps over none. */
+/* sw_handoff_has sees a waiting frame, so its lcore does not sleep. */
 static void has__until_it_is_taken(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -166,7 +168,7 @@ static void rx__full_ring_drops_and_counts(void **state)
 	sw_handoff_close(h);
 }
 
-/* A stranger's length may not lead out of the slot. */
+/* A forged length must not lead out of the slot. */
 static void rx__wrong_length(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -176,7 +178,7 @@ static void rx__wrong_length(void **state)
 	come(h, 0, 0, bytes, sizeof(bytes));
 	assert_int_equal(receive(h, 0, in), 0);
 	assert_int_equal(stats_of(h).rx_length, 1);
-	come(h, 0, 0, bytes, (uint32_t)-1); /* a byte short of a header */
+	come(h, 0, 0, bytes, (uint32_t)-1); /* shorter than a header */
 	assert_int_equal(receive(h, 0, in), 0);
 	assert_int_equal(stats_of(h).rx_short, 1);
 	assert_int_equal(stats_of(h).handoff_full, 0);
@@ -185,7 +187,8 @@ static void rx__wrong_length(void **state)
 	sw_handoff_close(h);
 }
 
-/* A slot is kept until the port has taken its frame: the next call says so. */
+/* A slot stays in use until the port has taken its frame, which the next call
+ * shows. */
 static void tx__slot_outlives_the_call(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -195,10 +198,10 @@ static void tx__slot_outlives_the_call(void **state)
 	send(h, 0, 3, tensor, sizeof(tensor), true);
 	send(h, 0, 3, control, sizeof(control), false);
 	memset(control, 0, sizeof(control));
-	assert_false(
-		node_of(h)->tx(node_of(h), 0, 1, &out, 1)); /* another port */
+	/* frames of another port */
+	assert_false(node_of(h)->tx(node_of(h), 0, 1, &out, 1));
 	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
-	assert_ptr_equal(out.payload, tensor); /* no byte was copied */
+	assert_ptr_equal(out.payload, tensor); /* the payload was not copied */
 	assert_true(out.is_stable);
 	assert_int_equal(out.endpoint, 3);
 	assert_int_equal(out.class, 5);
@@ -214,7 +217,8 @@ static void tx__slot_outlives_the_call(void **state)
 	sw_handoff_close(h);
 }
 
-/* The link is down and memory is to be released: nothing may refer to it. */
+/* If the link is down and memory is to be released, no waiting frame may refer
+ * to the memory. */
 static void release__drops_what_waits(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -252,7 +256,7 @@ static void tx__paced_port_holds_all(void **state)
 	sw_handoff_close(h);
 }
 
-/* The far lcore: sends back the first bytes of each frame, in order. */
+/* The far lcore sends back the first bytes of each frame, in order. */
 static void *far_lcore(void *ctx)
 {
 	struct sw_handoff *h = ctx;
@@ -274,7 +278,7 @@ static void *far_lcore(void *ctx)
 	return NULL;
 }
 
-/* Two threads: every frame, whole, once, in order. */
+/* With two threads every frame arrives whole, once and in order. */
 static void both__two_lcores(void **state)
 {
 	struct sw_handoff *h = open_handoff();
@@ -307,8 +311,8 @@ static void both__two_lcores(void **state)
 	sw_handoff_close(h);
 }
 
-/* Lcore 1 has a queue of its own: it takes from there and from the rings of
- * those where its frames landed, and sends for itself. */
+/* Lcore 1 has a queue of its own. It receives from the queue and from the rings
+ * of lcores where its frames landed, and it sends by itself. */
 static void rx__own_queue_and_strays(void **state)
 {
 	struct sw_handoff *h = open_some(1);
@@ -323,7 +327,8 @@ static void rx__own_queue_and_strays(void **state)
 	come(h, 0, 1, NULL, 0);
 	at_2->rx(at_2, 0, 0, &f, 1);
 	assert_int_equal(receive(h, 0, in), 3);
-	assert_int_equal(in[0].landed + in[1].landed, 2); /* 0 and 2 */
+	/* they landed on lcores 0 and 2 */
+	assert_int_equal(in[0].landed + in[1].landed, 2);
 	assert_int_equal(stats_of(h).handoff_rx, 2);
 	assert_int_equal(stats_of(h).handoff_misrouted, 2);
 	port_at(h, 0)->ops->rx_release(port_at(h, 0));
@@ -335,7 +340,8 @@ static void rx__own_queue_and_strays(void **state)
 	sw_handoff_close(h);
 }
 
-/* At the second port it has none, and nothing there is astray. */
+/* At a port where lcore 1 has no queue, its frames do not count as
+ * misrouted. */
 static void rx__of_a_port_without_a_queue(void **state)
 {
 	struct sw_handoff *h = open_some(1);
@@ -350,7 +356,8 @@ static void rx__of_a_port_without_a_queue(void **state)
 	sw_handoff_close(h);
 }
 
-/* Strays take half of what is asked for at most: the queue is not starved. */
+/* Frames that landed elsewhere take at most half of a burst, so the queue is
+ * not starved. */
 static void rx__queue_keeps_half(void **state)
 {
 	struct sw_handoff *h = open_some(1);
@@ -366,7 +373,8 @@ static void rx__queue_keeps_half(void **state)
 	sw_handoff_close(h);
 }
 
-/* One lcore, or the only one with a queue: its ports are the queues. */
+/* If there is one lcore, or only one with queues, its ports are the queues
+ * themselves. */
 static void open__alone_is_untouched(void **state)
 {
 	struct sw_handoff *h = open_some(0);
@@ -375,8 +383,8 @@ static void open__alone_is_untouched(void **state)
 
 	assert_ptr_equal(sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);
 	assert_ptr_not_equal(port_at(h, 0), &queue_pairs[1][0].port);
-	assert_false(
-		back->tx(back, 0, 0, &out, 1)); /* lcore 0 hands nothing on */
+	/* lcore 0 hands nothing to itself */
+	assert_false(back->tx(back, 0, 0, &out, 1));
 	assert_false(back->is_busy(back));
 	sw_handoff_close(h);
 	h = open_some(1);

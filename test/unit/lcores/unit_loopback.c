@@ -47,7 +47,8 @@ static void rx__nothing_was_sent(void **state)
 	assert_int_equal(l->port.max_payload, SW_PAYLOAD_MAX);
 }
 
-/* Source and destination are endpoints; answering is sending to from. */
+/* Source and destination are endpoints, and an answer goes to the frame's
+ * from. */
 static void rx__addresses(void **state)
 {
 	struct sw_handoff_port *l = open_port();
@@ -67,7 +68,7 @@ static void rx__addresses(void **state)
 	assert_memory_equal(in[0].data, head, sizeof(head));
 }
 
-/* The receiver reads the sender's memory: no byte is copied on the way. */
+/* The receiver reads the sender's memory; no byte is copied. */
 static void tx__stable_payload_is_not_copied(void **state)
 {
 	struct sw_handoff_port *l = open_port();
@@ -90,14 +91,15 @@ static void tx__other_payload_is_copied(void **state)
 
 	memset(bytes, 7, SW_PAYLOAD_MAX);
 	send(l, 0, 1, bytes, SW_PAYLOAD_MAX, false);
-	free(bytes); /* gone when tx returns */
+	free(bytes); /* the memory may be freed when tx returns */
 	memset(want, 7, sizeof(want));
 	assert_int_equal(receive(l, in), 1);
 	assert_false(in[0].is_lent);
 	assert_memory_equal(in[0].payload, want, sizeof(want));
 }
 
-/* The memory may go, or be written: what waits is copied, in its order. */
+/* Before lent memory is freed or written, the port copies the waiting payloads,
+ * and keeps their order. */
 static void keep__copies_stable_payloads(void **state)
 {
 	struct sw_handoff_port *l = open_port();
@@ -116,7 +118,8 @@ static void keep__copies_stable_payloads(void **state)
 	assert_memory_equal(in[1].payload, want, sizeof(want));
 }
 
-/* In order, none lost, at any fill, over many times round. */
+/* Frames stay in order and none is lost, at any fill, over many wraps of the
+ * ring. */
 static void ring__full_and_round(void **state)
 {
 	struct sw_handoff_port *l = open_port();
@@ -138,7 +141,8 @@ static void ring__full_and_round(void **state)
 		l->port.ops->rx_release(&l->port);
 	}
 	assert_true(got > 10 * SW_LOOPBACK_SLOTS);
-	l->out->n_put = l->out->n_taken = UINT32_MAX - 3; /* the counts wrap */
+	/* let the counts wrap */
+	l->out->n_put = l->out->n_taken = UINT32_MAX - 3;
 	for (uint32_t i = 0; i < SW_LOOPBACK_SLOTS; i++)
 		send(l, 0, (uint16_t)i, NULL, 0, false);
 	assert_int_equal(l->port.ops->tx_room(&l->port), 0);

@@ -1,4 +1,4 @@
-/* unit_loop.c - one turn of an lcore.
+/* unit_loop.c - one turn of an lcore's loop.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -10,15 +10,15 @@
 
 enum { N_PORTS = 2 };
 
-/* A node that notes what it is asked. */
+/* A node that records its calls. */
 struct fixture {
-	struct sw_engine node; /* first: it is cast back */
+	struct sw_engine node; /* must be first: fixture is cast from it */
 	struct sw_loop loop;
 	struct sw_stats stats;
 	struct test_port ports[N_PORTS];
 	struct sw_port *list[N_PORTS];
-	uint32_t n_frames; /* received */
-	uint32_t to_send;  /* frames that the node has, per port */
+	uint32_t n_frames; /* frames received */
+	uint32_t to_send;  /* frames that the node has to send, per port */
 	uint32_t payload_len;
 	uint64_t rx_ns, tick_ns, gap_ns, next_ns;
 	char calls[512];
@@ -111,15 +111,15 @@ static void turn__idle(void **state)
 	struct fixture *x = open_loop(SW_S);
 
 	assert_int_equal(turn(x, SW_S), 0);
-	assert_string_equal(x->calls, "tick0"); /* the first one */
+	assert_string_equal(x->calls, "tick0"); /* the first turn */
 	assert_int_equal(turn(x, SW_S + SW_US), 0);
 	assert_string_equal(x->calls, "");
 	assert_int_equal(x->ports[0].n_releases, 0);
-	/* frames refused by the driver may leave now */
+	/* frames that the driver refused may leave now */
 	assert_int_equal(x->ports[0].n_flushes, 2);
 }
 
-/* A sleep that the caller chose is no gap; what goes beyond it is. */
+/* A sleep that the caller chose is no gap; only its excess is. */
 static void turn__rest_is_no_gap(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -131,18 +131,18 @@ static void turn__rest_is_no_gap(void **state)
 	assert_int_equal(x->gap_ns, 0);
 	sw_loop_rest(&x->loop, 10 * SW_MS);
 	x->loop.tick_at_ns = 0;
-	turn(x, SW_S + 15 * SW_MS); /* it was woken earlier */
+	turn(x, SW_S + 15 * SW_MS); /* the loop was woken early */
 	assert_int_equal(x->gap_ns, 0);
 	sw_loop_rest(&x->loop, 10 * SW_MS);
 	x->loop.tick_at_ns = 0;
 	turn(x, SW_S + 28 * SW_MS);
 	assert_int_equal(x->gap_ns, 3 * SW_MS);
 	x->loop.tick_at_ns = 0;
-	turn(x, SW_S + 33 * SW_MS); /* it was chosen once */
+	turn(x, SW_S + 33 * SW_MS); /* the sleep was chosen only once */
 	assert_int_equal(x->gap_ns, 5 * SW_MS);
 }
 
-/* One burst each way per turn, so that none waits long (B4). */
+/* Each turn moves one burst in each direction, so no port waits long (B4). */
 static void turn__one_burst(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -164,7 +164,7 @@ static void turn__tick_when_due(void **state)
 	assert_string_equal(x->calls, "tick0");
 }
 
-/* A frame may have set a timer. */
+/* After a frame the tick comes soon, because the frame may have set a timer. */
 static void turn__tick_soon_after_a_frame(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -189,8 +189,8 @@ static void turn__full_port_is_not_waited_for(void **state)
 	assert_int_equal(x->ports[0].n_flushes, 1);
 }
 
-/* A17: after a gap all that waits is seen before a timer fires, a burst a turn,
- * so that no turn is long. */
+/* After a gap the loop receives all waiting frames before a timer fires (A17).
+ * It takes one burst per turn, so that no turn is long. */
 static void turn__drains_after_a_gap(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -210,7 +210,7 @@ static void turn__drains_after_a_gap(void **state)
 	assert_int_equal(x->gap_ns, 4 * SW_MS);
 }
 
-/* A flooded, slow node still runs its timers. */
+/* A flooded and slow node still gets its ticks. */
 static void turn__drain_ends(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -224,8 +224,8 @@ static void turn__drain_ends(void **state)
 	assert_int_equal(n, 64);
 }
 
-/* The engine's clock goes on by 100 ms over a stop, and only then by less than
- * the time that passed. */
+/* If the process was stopped, the engine's clock advances by only 100 ms. In
+ * all other cases it advances by the time that passed. */
 static void turn__stop_is_skipped(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -244,8 +244,8 @@ static void turn__stop_is_skipped(void **state)
 	assert_true(x->tick_ns == SW_S + 600 * SW_MS);
 }
 
-/* Where each turn comes that late, time passes all the same: what waits gives
- * up some day. */
+/* If each turn comes that late, the engine's time still passes, so timeouts
+ * expire in the end. */
 static void turn__stops_without_end(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -278,7 +278,7 @@ static void turn__longest_gap_is_kept_for_a_while(void **state)
 	assert_int_equal(x->gap_ns, SW_MS);
 }
 
-/* Two nodes on one loop: each gets the frames of its endpoint, in order. */
+/* Two nodes share one loop: each gets the frames of its endpoint, in order. */
 static void turn__frames_go_to_their_endpoint(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -292,7 +292,7 @@ static void turn__frames_go_to_their_endpoint(void **state)
 	assert_string_equal(x->calls, "rx3 tick0");
 	assert_int_equal(x->loop.stats.rx_endpoint, 2);
 	x->ports[0].n_inbox = 1;
-	x->ports[0].endpoint = 1000; /* nobody ever has it */
+	x->ports[0].endpoint = 1000; /* an endpoint that never exists */
 	assert_int_equal(turn(x, SW_S + SW_US), 1);
 	assert_int_equal(x->loop.stats.rx_endpoint, 3);
 	sw_loop_set(&x->loop, 2, NULL);
@@ -302,7 +302,7 @@ static void turn__frames_go_to_their_endpoint(void **state)
 	assert_int_equal(x->n_frames, 3);
 }
 
-/* A node that could fill the port alone lets the others send. */
+/* If one node could fill the port alone, other nodes still get their turn. */
 static void turn__nodes_take_turns_in_sending(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -317,14 +317,14 @@ static void turn__nodes_take_turns_in_sending(void **state)
 		assert_in_range(x->ports[0].last.endpoint, 0, 2);
 		n_from[x->ports[0].last.endpoint]++;
 	}
-	assert_int_equal(n_from[1], 0); /* nobody is there */
+	assert_int_equal(n_from[1], 0); /* endpoint 1 has no node */
 	assert_true(n_from[0] >= 10 && n_from[2] >= 10);
 	x->ports[0].room = 4;
-	x->to_send = 4; /* one node's frames may fill it */
+	x->to_send = 4; /* one node's frames may fill the port */
 	assert_int_equal(turn(x, SW_S + SW_MS / 4), 4);
 }
 
-/* Turns in which the port has no room do not count. */
+/* A turn without room in the port does not count as a node's turn. */
 static void turn__who_had_no_room_is_next(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
@@ -379,12 +379,12 @@ static void wait__until_the_deadline(void **state)
 		sw_loop_wait(&x->loop, SW_S + 100 * SW_US, SW_S), SW_S);
 }
 
-/* Data waits inside the node for its time, and so does the loop. */
+/* If a node's data waits for its time, the loop waits for the same time. */
 static void turn__paced(void **state)
 {
 	struct fixture *x = open_loop(SW_S);
 
-	x->ports[0].port.rate_bit_s = 8 * SW_S; /* a byte a nanosecond */
+	x->ports[0].port.rate_bit_s = 8 * SW_S; /* a byte per nanosecond */
 	x->ports[0].port.max_payload = 12000;
 	sw_loop_init(&x->loop, x->list, 1, 500 * SW_MS, SW_S);
 	sw_loop_set(&x->loop, 0, &x->node);

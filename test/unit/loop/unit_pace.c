@@ -1,4 +1,4 @@
-/* unit_pace.c - how many payload bytes may leave a port now.
+/* unit_pace.c - how many payload bytes may leave a port at a time.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -6,7 +6,7 @@
 
 enum { FRAME = 8192 };
 
-/* Bytes that leave in @ns when the port is asked every @step_ns. */
+/* Return the bytes that leave in @ns if the port is asked every @step_ns. */
 static uint64_t sent_in(struct sw_pace *p, uint64_t ns, uint64_t step_ns)
 {
 	uint64_t bytes = 0;
@@ -30,7 +30,7 @@ static void may__no_rate_no_limit(void **state)
 	}
 }
 
-/* 10 Gb/s are 1.25 bytes a nanosecond: 25 KB in 20 us, and one frame. */
+/* 10 Gb/s are 1.25 bytes per nanosecond: 25 KB in 20 us, plus one frame. */
 static void may__no_more_than_20_us_at_once(void **state)
 {
 	struct sw_pace p;
@@ -55,14 +55,14 @@ static void charge__the_rate_is_met_exactly(void **state)
 
 		sw_pace_init(&p, rates[i], 0, FRAME);
 		got = sent_in(&p, SW_S / 10, 1000);
-		/* room ahead, and the ten-thousandth lost by rounding the time
-		 * of a byte */
+		/* allow the burst, and one ten-thousandth lost by rounding the
+		 * time of a byte */
 		assert_in_range(got, want - want / 10000 - FRAME,
 			want + want / 10000 + rates[i] / 8 / 50000 + FRAME);
 	}
 }
 
-/* A pause gives no right to a burst that is longer than 20 us. */
+/* A pause does not allow a burst of more than 20 us. */
 static void charge__a_pause_is_not_made_up_for(void **state)
 {
 	struct sw_pace p;
@@ -75,7 +75,8 @@ static void charge__a_pause_is_not_made_up_for(void **state)
 	assert_int_equal(n, 4);
 }
 
-/* Turns that come late while data waits: the rate is kept, never doubled. */
+/* If turns come late while data waits, the rate is kept, and a burst never
+ * doubles. */
 static void charge__late_turns_are_made_up_for(void **state)
 {
 	struct sw_pace p;
@@ -94,7 +95,8 @@ static void charge__late_turns_are_made_up_for(void **state)
 	assert_in_range(bytes, 124500000, 125500000);
 }
 
-/* 95 % of the link, headers counted; a smaller rate stays. */
+/* Pacing uses 95 % of the link, headers included; a smaller configured rate
+ * stays. */
 static void init__leaves_room_on_the_link(void **state)
 {
 	struct sw_pace p;

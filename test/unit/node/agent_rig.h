@@ -1,7 +1,8 @@
-/* agent_rig.h - the agent's own code without its threads, and no server.
+/* agent_rig.h - the agent's code without its threads and without a server.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The test is the control thread and both lcores, so it decides who is late.
+ * The test plays the control thread and both lcores, so it decides which one is
+ * late.
  */
 #ifndef SW_TEST_UNIT_NODE_AGENT_RIG_H
 #define SW_TEST_UNIT_NODE_AGENT_RIG_H
@@ -17,8 +18,9 @@
 enum { LCORES = 2, RANKS = 2, POLLS = 5 };
 
 struct agent_rig {
-	struct agent agent; /* first: its lanes hold cache lines */
-	struct rig *r;      /* for its folder and log alone */
+	/* must be first: its lanes are aligned to cache lines */
+	struct agent agent;
+	struct rig *r; /* provides only the folder and the log */
 	struct test_port port;
 	struct raw w[RANKS];
 	uint64_t now_ns;
@@ -28,7 +30,7 @@ static inline uint64_t next_random(void *ctx)
 {
 	static uint64_t rng;
 
-	(void)ctx; /* as the daemon's: it is the lane's memory */
+	(void)ctx; /* as in the daemon: this is the lane's memory */
 	return ++rng;
 }
 
@@ -44,7 +46,7 @@ static inline void configure(struct sw_conf *c)
 	c->agent.lcores = LCORES;
 	c->n_ports = 1;
 	strcpy(c->ports[0].label, "p");
-	c->n_servers = LCORES; /* one for each lane */
+	c->n_servers = LCORES; /* one server per lane */
 	for (uint32_t i = 0; i < LCORES; i++) {
 		snprintf(c->servers[i].label, sizeof(c->servers[i].label),
 			"s%u", i);
@@ -54,7 +56,7 @@ static inline void configure(struct sw_conf *c)
 	}
 }
 
-/* Make a daemon as sw_daemon_start would, over the test's port. */
+/* Make a daemon as sw_daemon_start would, with the test's port. */
 static inline void open_daemon(struct agent_rig *s)
 {
 	struct sw_daemon *d = &s->agent.shared.daemon;
@@ -67,7 +69,7 @@ static inline void open_daemon(struct agent_rig *s)
 		.random = next_random};
 	port_init(&s->port);
 	d->queues[0][0] = &s->port.port;
-	d->n_ports = 1; /* none of them DPDK's */
+	d->n_ports = 1; /* without DPDK's ports */
 	d->n_lcores = LCORES;
 	assert_int_equal(
 		sw_handoff_open(&d->handoff, LCORES, 1,
@@ -98,7 +100,7 @@ static inline void open_host(struct agent_rig *s)
 	assert_int_equal(rig_host_open(&p, &s->agent.shared.host), 0);
 }
 
-/* Run the control thread's turn, twice. */
+/* Run the control thread's turn twice. */
 static inline void control(struct agent_rig *s)
 {
 	sw_daemon_write_lines(&s->agent.shared.daemon);
@@ -110,10 +112,10 @@ static inline void control(struct agent_rig *s)
 	}
 }
 
-/* Lcore 0 does its work between two turns of its loop. */
+/* Let lcore 0 do its work between two turns of its loop. */
 static inline void work(struct agent_rig *s)
 {
-	uint64_t now_ns = sw_now_ns(); /* the control thread's */
+	uint64_t now_ns = sw_now_ns(); /* the control thread's clock */
 
 	s->now_ns = s->now_ns + SW_MS > now_ns ? s->now_ns + SW_MS : now_ns;
 	for (uint32_t i = 0; i < POLLS; i++)
@@ -125,8 +127,8 @@ static inline void lane_work(struct agent_rig *s)
 	sw_agent_lane_work(&s->agent.shared.others[0], s->now_ns);
 }
 
-/* Process @i connects; @wanted is a local rank as struct sw_edge_attach has it.
- */
+/* Let process @i connect; @wanted is its local rank as in struct
+ * sw_edge_attach. */
 static inline void attach(struct agent_rig *s, uint32_t i, uint32_t wanted)
 {
 	struct sw_edge_attach hello = {SW_EDGE_ATTACH, SW_EDGE_MAGIC,
@@ -137,10 +139,10 @@ static inline void attach(struct agent_rig *s, uint32_t i, uint32_t wanted)
 	control(s);
 }
 
-/* All that a group lacks is there: the job runs, as far as they know. */
+/* Complete the group: both processes see the job run. */
 static inline void admit(struct agent_rig *s)
 {
-	work(s); /* JOIN */
+	work(s); /* takes JOIN */
 	lane_work(s);
 	assert_true(
 		s->agent.core.has_worker && s->agent.shared.others[0].is_open);
@@ -149,11 +151,11 @@ static inline void admit(struct agent_rig *s)
 	control(s);
 	for (uint32_t i = 0; i < RANKS; i++)
 		raw_attached(&s->w[i]);
-	work(s); /* SERVE */
+	work(s); /* takes SERVE */
 	assert_true(s->agent.core.clients[0] && s->agent.core.clients[1]);
 }
 
-/* Process @i closes its attachment. */
+/* Let process @i close its attachment. */
 static inline void detach(struct agent_rig *s, uint32_t i)
 {
 	uint32_t kind = SW_EDGE_CLOSE;
@@ -163,7 +165,7 @@ static inline void detach(struct agent_rig *s, uint32_t i)
 	s->w[i] = (struct raw){.sock = -1, .bell = -1, .memory = -1};
 }
 
-/* Both processes are attached, no lcore knows yet. */
+/* Open an agent with both processes attached; no lcore knows yet. */
 static inline struct agent_rig *open_attached(void)
 {
 	struct agent_rig *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
@@ -182,7 +184,7 @@ static inline struct agent_rig *open_attached(void)
 	return s;
 }
 
-/* And the job runs. */
+/* Open an agent whose job runs. */
 static inline struct agent_rig *open_scene(void)
 {
 	struct agent_rig *s = open_attached();
@@ -218,7 +220,7 @@ static inline void expect_silence(const struct raw *w)
 	assert_int_equal(poll(&fd, 1, 0), 0);
 }
 
-/* A second passes at both lanes, and in both threads. */
+/* Let a second pass at both lanes and in both threads. */
 static inline void pass(struct agent_rig *s)
 {
 	struct agent *a = &s->agent;
@@ -235,7 +237,7 @@ static inline void pass(struct agent_rig *s)
 	lane_work(s);
 }
 
-/* Both lanes leave, and all is let go of. */
+/* Check that both lanes leave and that everything is released. */
 static inline void expect_left(struct agent_rig *s)
 {
 	struct agent *a = &s->agent;

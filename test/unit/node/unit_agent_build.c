@@ -6,7 +6,7 @@
 
 enum { TENSORS = 5 };
 
-/* Do it on the lcores: nothing is taken, nothing is given back. */
+/* Run code of the lcores and check that it neither allocates nor frees. */
 #define ON_LCORE(...)                                   \
 	do {                                            \
 		uint64_t calls = alloc_calls();         \
@@ -22,7 +22,7 @@ static struct sw_worker *worker_of(struct agent_rig *s, uint32_t lane)
 	return s->agent.shared.parts[lane].worker;
 }
 
-/* Process @i declares @n tensors, one of which may be larger. */
+/* Let process @i declare @n tensors, the last one larger if @differs. */
 static void declare(struct agent_rig *s, uint32_t i, uint32_t n, bool differs)
 {
 	struct sw_edge_declare m;
@@ -65,13 +65,13 @@ static void lcore__takes_no_memory(void **state)
 	control(s);
 	ON_LCORE(for (uint32_t i = 0; i < 20; i++) pass(s));
 	assert_false(s->agent.core.has_worker);
-	expect_left(s); /* and closed */
+	expect_left(s); /* the worker is also closed */
 	assert_true(alloc_live() < live);
 	close_scene(s);
 }
 
-/* A tensor declared differently by the second client is dead, the rest is built
- * once. */
+/* If the second client declares one tensor differently, that tensor is dead;
+ * all others are built only once. */
 static void declare__built_once(void **state)
 {
 	struct agent_rig *s = open_attached();
@@ -108,8 +108,8 @@ static bool is_never_ready(void *ctx, uint32_t owner, uint64_t bytes)
 	return false;
 }
 
-/* The job ends when one lane has a batch and the other waits for memory: the
- * next one begins with none. */
+/* The job ends while one lane has a batch and the other waits for memory: the
+ * next job begins without the batch. */
 static void end__half_way(void **state)
 {
 	struct agent_rig *s = open_attached();
@@ -129,8 +129,8 @@ static void end__half_way(void **state)
 	close_scene(s);
 }
 
-/* A batch arrives in the same turn as the report that all has ended: its client
- * is gone. */
+/* A batch arrives in the same turn as the report that the job has ended, so its
+ * client has left. */
 static void end__with_a_batch(void **state)
 {
 	struct agent_rig *s = open_attached();
@@ -155,7 +155,7 @@ static void end__with_a_batch(void **state)
 	close_scene(s);
 }
 
-/* A stream that is one too many is refused for that reason. */
+/* A stream that exceeds the number of places is refused for that reason. */
 static void open__no_place_is_left(void **state)
 {
 	static struct sw_edge_open m = {.kind = SW_EDGE_OPEN};

@@ -1,9 +1,10 @@
-/* unit_agent_end.c - when the processes of an agent are told that it is over.
+/* unit_agent_end.c - when an agent's processes learn that their job has ended.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "test/unit/node/agent_rig.h"
 
-/* A process dies: the other is told when both lcores have left its tensors. */
+/* If a process dies, the other process learns it when both lcores have left its
+ * tensors. */
 static void death__waits_for_every_lane(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -11,11 +12,11 @@ static void death__waits_for_every_lane(void **state)
 	close(s->w[0].sock);
 	s->w[0].sock = -1;
 	control(s);
-	expect_silence(&s->w[1]); /* no lcore knows */
+	expect_silence(&s->w[1]); /* no lcore knows yet */
 	work(s);
 	control(s);
 	assert_true(sw_worker_end_of(&s->agent.core.worker));
-	expect_silence(&s->w[1]); /* lane 1 does not */
+	expect_silence(&s->w[1]); /* lane 1 does not know yet */
 	lane_work(s);
 	work(s);
 	control(s);
@@ -25,7 +26,7 @@ static void death__waits_for_every_lane(void **state)
 	close_scene(s);
 }
 
-/* The job fails in lane 0. */
+/* The job fails in lane 0; the processes learn it when lane 1 has also left. */
 static void failure__waits_for_every_lane(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -46,7 +47,7 @@ static void failure__waits_for_every_lane(void **state)
 	close_scene(s);
 }
 
-/* The agent stops, and says so. */
+/* The agent stops; the processes learn it when both lanes have left. */
 static void stop__waits_for_every_lane(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -65,8 +66,8 @@ static void stop__waits_for_every_lane(void **state)
 	close_scene(s);
 }
 
-/* A process dies after the job has failed, before it is told: the order to
- * leave finds lanes that are closing. */
+/* A process dies after the job has failed and before it is told: the order to
+ * leave reaches lanes that are already closing. */
 static void death__after_a_failure(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -78,16 +79,18 @@ static void death__after_a_failure(void **state)
 	s->now_ns += 3 * SW_S;
 	a->shared.others[0].worker.engine.tick(
 		&a->shared.others[0].worker.engine, s->now_ns,
-		0); /* it has left */
+		0); /* lane 1 has left */
 	work(s);
 	a->core.worker.engine.tick(
-		&a->core.worker.engine, s->now_ns, 0); /* so has lane 0 */
+		/* lane 0 has also left */
+		&a->core.worker.engine, s->now_ns, 0);
 	work(s);
 	assert_int_equal(
 		atomic_load(&a->shared.others[0].stage), AGENT_LANE_CLOSING);
 	close(s->w[0].sock);
 	s->w[0].sock = -1;
-	sw_host_poll(a->shared.host, 0); /* before it takes the news */
+	/* before the control thread takes the reports */
+	sw_host_poll(a->shared.host, 0);
 	control(s);
 	work(s);
 	raw_await_end(&s->w[1], SW_EDGE_CLOSED, SW_ESERVER, "server s1");

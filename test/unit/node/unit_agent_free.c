@@ -1,4 +1,4 @@
-/* unit_agent_free.c - memory that a process frees while ports hold frames.
+/* unit_agent_free.c - a process frees memory while ports hold frames of it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/dpdk/port_int.h"
 #include "test/unit/node/agent_rig.h"
@@ -6,10 +6,11 @@
 enum {
 	RING = 64, /* frames that the driver holds */
 	LOOKS = 20,
-	LOOK_NS_MAX = 2 * SW_MS, /* the fastest one's: others use the CPU */
+	/* limit for the fastest call, because other processes use the CPU */
+	LOOK_NS_MAX = 2 * SW_MS,
 };
 
-/* A queue pair whose driver frees a frame when it has sent it. */
+/* A queue pair whose driver frees a frame only after sending it. */
 struct slow {
 	struct port_type type;
 	struct port port;
@@ -31,7 +32,7 @@ static void send_one(struct slow *d)
 	rte_mbuf_ext_refcnt_update(d->ring[d->n_sent++ % RING], -1);
 }
 
-/* A job of which lcore 0 sends through @d, whose ring is full. */
+/* Open a job whose lcore 0 sends through @d, whose ring is full. */
 static struct agent_rig *open_slow(struct slow *d)
 {
 	struct agent_rig *s = open_scene();
@@ -47,7 +48,7 @@ static struct agent_rig *open_slow(struct slow *d)
 	return s;
 }
 
-/* Local rank @i has freed memory that no collective uses. */
+/* Let local rank @i free memory that no collective uses. */
 static void free_memory(struct agent_rig *s, uint32_t i)
 {
 	struct agent_core *core = &s->agent.core;
@@ -59,7 +60,7 @@ static void free_memory(struct agent_rig *s, uint32_t i)
 	core->freed.at = 0;
 	while (core->freed.client)
 		sw_agent_find_use(core);
-	lane_work(s); /* it has no port */
+	lane_work(s); /* lane 1 has no port */
 }
 
 static void close_slow(struct agent_rig *s)
@@ -89,8 +90,8 @@ static void free__looks_once_in_a_turn(void **state)
 	close_slow(s);
 }
 
-/* The ring is never empty, since a new frame takes the place of each that was
- * sent. */
+/* Under steady traffic the ring is never empty, because a new frame follows
+ * each that was sent. */
 static void free__ends_under_steady_traffic(void **state)
 {
 	struct agent_rig *s;
@@ -113,7 +114,8 @@ static void free__ends_under_steady_traffic(void **state)
 	close_slow(s);
 }
 
-/* A rank frees while another one waits: the frames between the two count. */
+/* A rank frees memory while another rank waits: it also waits for the frames
+ * that were queued in between. */
 static void free__later_than_another(void **state)
 {
 	struct agent_rig *s;

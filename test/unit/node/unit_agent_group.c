@@ -1,8 +1,8 @@
-/* unit_agent_group.c - processes that come while those before them go.
+/* unit_agent_group.c - processes that attach while the previous job ends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/node/agent_rig.h"
 
-/* A line for the process, or what it is told instead. */
+/* Check that the next message to the process is a progress line with @text. */
 static void expect_line(struct raw *w, const char *text)
 {
 	union sw_edge_msg m;
@@ -15,7 +15,8 @@ static void expect_line(struct raw *w, const char *text)
 		fail_msg("the agent says: %s", m.text.text);
 }
 
-/* The job of the processes that wait begins when the one before is let go. */
+/* Check that the waiting processes' job begins when the previous job is
+ * released. */
 static void expect_next_job(struct agent_rig *s)
 {
 	struct agent *a = &s->agent;
@@ -28,8 +29,8 @@ static void expect_next_job(struct agent_rig *s)
 	admit(s);
 }
 
-/* A process that closes and comes again, before the others have closed, is of
- * the next job: whichever place it asks for. */
+/* A process that closes and attaches again before the others have closed
+ * belongs to the next job, for any place that it asks for. */
 static void attach__again_before_the_others_left(void **state)
 {
 	static const uint32_t wanted[] = {
@@ -52,7 +53,7 @@ static void attach__again_before_the_others_left(void **state)
 	close_scene(s);
 }
 
-/* The one that came again dies, and comes once more. */
+/* A process that attached again dies, and attaches once more. */
 static void attach__again_and_again(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -75,7 +76,8 @@ static void attach__again_and_again(void **state)
 	close_scene(s);
 }
 
-/* While nobody has left, a stranger is told who has its place. */
+/* While no process has left, another process is refused with the user of its
+ * place. */
 static void attach__to_a_job_that_runs(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -89,7 +91,8 @@ static void attach__to_a_job_that_runs(void **state)
 	close_scene(s);
 }
 
-/* A process that waits for a job to end learns who is still in it. */
+/* A process that waits for a job's end learns which processes have not left
+ * it. */
 static void attach__is_told_who_has_not_left(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -111,8 +114,8 @@ static void attach__is_told_who_has_not_left(void **state)
 	close_scene(s);
 }
 
-/* All processes of the next job wait for the last of the one before, and the
- * agent stops: they are told at once, and their job never begins. */
+/* All processes of the next job wait for the previous job's last process when
+ * the agent stops: they learn it at once, and their job never begins. */
 static void stop__begins_no_other_job(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -137,7 +140,8 @@ static void stop__begins_no_other_job(void **state)
 	close_scene(s);
 }
 
-/* The agent stops while a job lacks a process: who is there is told at once. */
+/* If the agent stops while a job lacks a process, the waiting process learns it
+ * at once. */
 static void stop__before_all_have_come(void **state)
 {
 	struct agent_rig *s = open_scene();

@@ -1,4 +1,4 @@
-/* unit_agent_grow.c - what an agent does about growth that cannot be.
+/* unit_agent_grow.c - an agent's reaction to impossible growth.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/tensors.h"
 #include "engine/worker/todo.h"
@@ -13,7 +13,7 @@ static struct sw_worker *worker_of(struct agent_rig *s)
 	return &s->agent.core.worker;
 }
 
-/* All servers admit what lane 0 has declared, and the other lane says so. */
+/* Let all servers admit lane 0's tensors, and let the other lane report it. */
 static void admit_all(struct sw_worker *w)
 {
 	for (uint32_t i = w->n_admitted; i < w->n_tensors; i++)
@@ -28,7 +28,7 @@ static void admit_all(struct sw_worker *w)
 	sw_worker_take(w);
 }
 
-/* The answer to process @i's declaration. */
+/* Complete process @i's declaration and receive its answer. */
 static void answer(struct agent_rig *s, uint32_t i)
 {
 	union sw_edge_msg m;
@@ -45,8 +45,8 @@ static void answer(struct agent_rig *s, uint32_t i)
 	close(fds[1]);
 }
 
-/* A growing tensor of both, and a stream that process 1 has for itself, so
- * that it can go on alone. */
+/* Open a job with a growing tensor of both processes, and a stream of process 1
+ * alone, so that process 1 can continue alone. */
 static struct agent_rig *open_job(void)
 {
 	static struct sw_edge_open stream = {.kind = SW_EDGE_OPEN,
@@ -105,7 +105,7 @@ static void grow(struct agent_rig *s, uint32_t i, uint64_t lacks)
 	work(s);
 }
 
-/* How the push_pulls of process @i have ended; 1: none has. */
+/* Return how process @i's push_pull has ended; 1: it has not. */
 static int ended(struct agent_rig *s, uint32_t i)
 {
 	struct sw_completion c[COMPLETIONS];
@@ -115,8 +115,8 @@ static int ended(struct agent_rig *s, uint32_t i)
 		       : 1;
 }
 
-/* Process 0 is sent away, the log says why; what needs it ends for process 1,
- * which is told who it was and goes on. */
+/* Check that process 0 is evicted with a log line, that calls which need it end
+ * for process 1 with its name, and that process 1 continues. */
 static void expect_evicted(struct agent_rig *s, const char *text)
 {
 	char line[SW_TEXT_MAX];
@@ -142,7 +142,7 @@ static void expect_evicted(struct agent_rig *s, const char *text)
 	expect_silence(&s->w[1]);
 }
 
-/* More than all, parts of elements. */
+/* More missing bytes than the tensor has, and parts of elements. */
 static void push__must_be_possible(void **state)
 {
 	static const uint64_t bad[] = {
@@ -160,7 +160,7 @@ static void push__must_be_possible(void **state)
 	(void)state;
 }
 
-/* The same, and backwards, before the round has begun and after it. */
+/* The same, and growth backwards, before and after the round has begun. */
 static void growth__must_be_possible(void **state)
 {
 	static const uint64_t bad[] = {404, 399, 2, BYTES + 4, UINT64_MAX};
@@ -180,8 +180,8 @@ static void growth__must_be_possible(void **state)
 	(void)state;
 }
 
-/* Growth of an unpushed tensor, repeated growth, and growth of an ended one
- * change nothing. */
+/* Growth before a push, repeated growth, and growth after the end have no
+ * effect. */
 static void growth__of_nothing(void **state)
 {
 	struct agent_rig *s = open_job();
@@ -206,7 +206,7 @@ static void growth__of_nothing(void **state)
 	close_job(s);
 }
 
-/* Process 0 dies, and whoever has to know does. */
+/* Let process 0 die, and let all threads notice it. */
 static void die(struct agent_rig *s)
 {
 	raw_close(&s->w[0]);
@@ -233,7 +233,7 @@ static void death__between_growths(void **state)
 	close_job(s);
 }
 
-/* It has given all, and is not missed. */
+/* A process that dies after all of its growth is not missed. */
 static void death__after_growth(void **state)
 {
 	struct agent_rig *s = open_job();

@@ -1,4 +1,4 @@
-/* unit_agent_report.c - a late control thread misses only lines.
+/* unit_agent_report.c - if the control thread is late, only log lines are lost.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "engine/worker/link.h"
@@ -8,7 +8,7 @@ enum { TENSORS = 600, LINES = 20000, JOBS = 3 };
 
 static float memory[TENSORS][RANKS + 1];
 
-/* All tensors are admitted, and only local rank 0 pushes them. */
+/* Admit all tensors and let only local rank 0 push them, so that they stall. */
 static void stall(struct agent_rig *s)
 {
 	struct sw_worker *w = &s->agent.core.worker;
@@ -35,7 +35,7 @@ static void stall(struct agent_rig *s)
 		assert_int_equal(sw_worker_push(w, i, 0, i), 0);
 	}
 	s->now_ns += s->agent.shared.daemon.params.stall_warn;
-	do /* some of them in each tick */
+	do /* each tick looks at some of them */
 		w->engine.tick(&w->engine, s->now_ns, 0);
 	while (w->look.next);
 }
@@ -49,8 +49,8 @@ static uint32_t n_lines(const struct agent_rig *s, const char *text)
 	return n;
 }
 
-/* The job fails, and the lcores leave it, before the control thread runs again:
- * all hear that it is over, and why. */
+/* The job fails and the lcores leave it before the control thread runs: all
+ * processes still learn that it has ended, and why. */
 static void fail_job(struct agent_rig *s)
 {
 	sw_worker_fail(&s->agent.core.worker, SW_ESERVER, SW_KEY_NONE,
@@ -66,7 +66,7 @@ static void fail_job(struct agent_rig *s)
 	}
 }
 
-/* The next processes are admitted. */
+/* Check that later processes are admitted. */
 static void expect_jobs(struct agent_rig *s)
 {
 	for (uint32_t job = 0; job < JOBS; job++) {
@@ -81,7 +81,7 @@ static void expect_jobs(struct agent_rig *s)
 	expect_left(s);
 }
 
-/* Tensors without number stand still while the control thread does. */
+/* Any number of tensors may stall while the control thread is late. */
 static void late__tensors_that_stand_still(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -95,7 +95,7 @@ static void late__tensors_that_stand_still(void **state)
 	close_scene(s);
 }
 
-/* Lines for people may be as many as they like. */
+/* The number of lines for people is not limited. */
 static void late__lines_without_number(void **state)
 {
 	struct agent_rig *s = open_scene();
@@ -104,7 +104,7 @@ static void late__lines_without_number(void **state)
 	for (uint32_t i = 0; i < LINES; i++)
 		a->core.worker.events.state(
 			&a->core, SW_WORKER_RUNNING, 0, "a line");
-	a->shared.daemon.log.level = SW_LOG_WARN; /* the rig keeps 4 KB */
+	a->shared.daemon.log.level = SW_LOG_WARN; /* the rig keeps only 4 KB */
 	fail_job(s);
 	assert_int_equal(n_lines(s, "lines were dropped"), 1);
 	expect_jobs(s);

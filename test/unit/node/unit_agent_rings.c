@@ -4,7 +4,7 @@
 
 enum { AGAIN = 3, LINES = 8000, RING = 4096 };
 
-/* Both threads' parts, and a host that can be kicked. */
+/* Open the rings of both threads, and a host that can be kicked. */
 static struct agent *open_rings(struct agent_rig *s)
 {
 	*s = (struct agent_rig){.r = rig_new(NULL)};
@@ -27,7 +27,7 @@ static void command(struct agent *a, enum agent_command_kind kind, uint32_t i)
 		&a->control, &(struct agent_command){.kind = kind, .local = i});
 }
 
-/* The commands of a group that runs, each AGAIN times. */
+/* Send each command of a running group AGAIN times. */
 static void command_all(struct agent *a)
 {
 	for (uint32_t i = 0; i < AGAIN * AGENT_LOCAL_MAX; i++) {
@@ -38,7 +38,7 @@ static void command_all(struct agent *a)
 	}
 }
 
-/* One group runs and leaves, the next one too: each command comes once. */
+/* Two groups run and leave, one after the other: each command arrives once. */
 static void command__all_at_once(void **state)
 {
 	static struct agent_rig s;
@@ -60,7 +60,7 @@ static void command__all_at_once(void **state)
 	}
 	assert_int_equal(n[AGENT_JOIN], 2);
 	assert_int_equal(n[AGENT_LEAVE], 2);
-	assert_int_equal(o.kind, AGENT_LEAVE); /* the last one */
+	assert_int_equal(o.kind, AGENT_LEAVE); /* the last command */
 	assert_int_equal(n[AGENT_DECLARE], 1);
 	assert_int_equal(n[AGENT_SERVE], AGENT_LOCAL_MAX);
 	assert_int_equal(n[AGENT_GONE], AGENT_LOCAL_MAX);
@@ -68,7 +68,7 @@ static void command__all_at_once(void **state)
 	close_rings(&s);
 }
 
-/* A taken command can be sent again, without a limit. */
+/* After a command is taken, it can be sent again, any number of times. */
 static void command__again(void **state)
 {
 	static struct agent_rig s;
@@ -91,8 +91,8 @@ static void tell(struct agent *a, enum agent_report_kind kind, uint32_t i)
 		&a->core, &(struct agent_report){.kind = kind, .local = i});
 }
 
-/* Lines without number, then all that must arrive: it does, and the lines that
- * did not are counted. */
+/* After any number of lines, reports that must arrive do arrive, and lost lines
+ * are counted. */
 static void tell__all_at_once(void **state)
 {
 	static struct agent_rig s;
@@ -110,7 +110,7 @@ static void tell__all_at_once(void **state)
 		tell(a, AGENT_STATUS, 0);
 	}
 	tell(a, AGENT_FAILED, 0);
-	tell(a, AGENT_ENDED, 0); /* all are told by FAILED */
+	tell(a, AGENT_ENDED, 0); /* FAILED tells all ranks */
 	tell(a, AGENT_LEFT, 0);
 	while (sw_agent_take_report(&a->control, &r)) {
 		n[r.kind]++;
@@ -134,14 +134,14 @@ static bool has_mail(struct agent_rig *s, uint32_t from, uint32_t to)
 	return sw_agent_has_mail(&s->agent, from, to);
 }
 
-/* Mail is the control thread's commands, and messages between lanes. */
+/* Mail is a command of the control thread or a message of another lane. */
 static void has_mail__until_it_is_taken(void **state)
 {
 	struct agent_rig *s = open_attached();
 	struct agent_lane *l = &s->agent.shared.others[0];
 
 	(void)state;
-	assert_true(has_mail(s, 0, 0)); /* JOIN */
+	assert_true(has_mail(s, 0, 0)); /* the command JOIN */
 	sw_bell_await(&s->agent.shared.daemon.pollers[0].bell);
 	command(&s->agent, AGENT_TUNE, 0);
 	assert_false(

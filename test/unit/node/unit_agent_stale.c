@@ -1,8 +1,8 @@
-/* unit_agent_stale.c - a process goes on with what it had before.
+/* unit_agent_stale.c - a hostile process uses stale ids.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The process is hostile: it writes its ring by hand.  There is no server, so
- * the test says in its place what servers have admitted.
+ * The process writes its ring by hand. There is no server, so the test notes
+ * what servers have admitted.
  */
 #include "engine/worker/stream.h"
 #include "pmd/host/host.h"
@@ -10,7 +10,7 @@
 
 enum { MEMORY, FIRST, SECOND, BYTES = 4096, MEMBERS = 2 };
 
-/* One lcore, one local rank; member 0 of two. */
+/* Open an agent with one lcore and one local rank, member 0 of two. */
 static struct agent_rig *open_one(void)
 {
 	struct agent_rig *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
@@ -43,7 +43,7 @@ static struct agent_rig *open_one(void)
 	return s;
 }
 
-/* Every server has what was added. */
+/* Let every server admit the added tensors. */
 static void admit_all(struct agent_rig *s)
 {
 	struct sw_worker *w = &s->agent.core.worker;
@@ -86,8 +86,8 @@ static void open_stream(struct agent_rig *s, uint32_t batch, uint32_t n_ranks)
 	expect(&s->w[0], SW_EDGE_DECLARED);
 }
 
-/* Its memory and a group of itself, which it closes and does not free; then one
- * of two members has the index. */
+/* Let the process declare memory and open a group of itself, which it closes
+ * and does not free. Then a group of two members gets the same index. */
 static struct agent_rig *open_larger(void)
 {
 	struct agent_rig *s = open_one();
@@ -111,7 +111,7 @@ static struct agent_rig *open_larger(void)
 	work(s);
 	control(s);
 	expect(&s->w[0], SW_EDGE_ANSWER);
-	assert_null(w->tensors[0].worker); /* it has gone */
+	assert_null(w->tensors[0].worker); /* the group has been freed */
 	open_stream(s, SECOND, MEMBERS);
 	assert_int_equal(w->n_places, 1); /* at the same index */
 	assert_int_equal(w->tensors[0].stream->group.n, MEMBERS);
@@ -130,7 +130,7 @@ static struct sw_completion submit(
 }
 
 /* A call that fits a group of one is refused in a group of two: its second part
- * would lie behind the memory. */
+ * would be beyond the memory. */
 static void coll__of_a_group_before(void **state)
 {
 	static const enum sw_coll_kind kinds[] = {
@@ -154,7 +154,7 @@ static void coll__of_a_group_before(void **state)
 	close_scene(s);
 }
 
-/* Nor does what ends the old group end the new one. */
+/* An END of the old group does not end the new group. */
 static void end__of_a_group_before(void **state)
 {
 	static const int reasons[] = {SW_EABORTED, SW_EEXPIRED, 0};

@@ -1,4 +1,4 @@
-/* unit_agent_take.c - what the lcore takes of processes in a turn.
+/* unit_agent_take.c - how many submits the lcore takes from processes per turn.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/host/host.h"
 #include "test/unit/node/agent_rig.h"
@@ -6,12 +6,12 @@
 enum {
 	CLIENTS = 20,
 	TENSORS = 512,
-	TAKEN_MAX = 320, /* all clients' in one turn */
+	TAKEN_MAX = 320, /* of all clients in one turn */
 };
 
 static float memory[TENSORS];
 
-/* A process without a process. */
+/* The rings of a process that does not exist. */
 struct client {
 	struct sw_edge_control *control;
 	struct sw_spsc submits;
@@ -44,7 +44,7 @@ static void submit(struct client *c, uint32_t n)
 	}
 }
 
-/* A job of CLIENTS local ranks, whose tensors are admitted. */
+/* Open a job of CLIENTS local ranks whose tensors are admitted. */
 static struct agent_rig *open_job(struct client *clients)
 {
 	struct agent_rig *s = aligned_alloc(64, (sizeof(*s) + 63) / 64 * 64);
@@ -96,16 +96,17 @@ static void close_job(struct agent_rig *s, struct client *clients)
 
 static uint32_t turn(struct agent_rig *s)
 {
-	s->now_ns += SW_MS; /* after that of the last work() */
+	s->now_ns += SW_MS; /* later than the last work() */
 	return sw_agent_work(&s->agent.core, s->now_ns);
 }
 
-/* Each has more than a turn takes of all. */
+/* Each client has more submits than a turn takes in total. */
 static void take__bounded(void **state)
 {
 	struct client clients[CLIENTS];
 	struct agent_rig *s = open_job(clients);
-	uint32_t n_left = (CLIENTS - 1) * TENSORS; /* no round is complete */
+	/* client 0 pushes nothing, so no round is complete */
+	uint32_t n_left = (CLIENTS - 1) * TENSORS;
 
 	(void)state;
 	for (uint32_t i = 1; i < CLIENTS; i++)
@@ -119,7 +120,8 @@ static void take__bounded(void **state)
 	close_job(s, clients);
 }
 
-/* The others have enough for many turns; the last one does not wait for it. */
+/* While other clients have enough for many turns, the last client does not wait
+ * that long. */
 static void take__in_turn(void **state)
 {
 	struct client clients[CLIENTS];

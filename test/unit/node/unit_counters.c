@@ -1,4 +1,4 @@
-/* unit_counters.c - the meaning of each counter.
+/* unit_counters.c - the explanation of each counter.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 

@@ -1,4 +1,4 @@
-/* unit_daemon.c - what a daemon has before it starts DPDK.
+/* unit_daemon.c - a daemon's state before it starts DPDK.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -39,7 +39,7 @@ static void draw(const char *path, uint64_t values[DRAWS])
 	free(d);
 }
 
-/* Each daemon has its own, and each bit is now 0, now 1. */
+/* Each daemon draws its own numbers, and every bit varies. */
 static void random__is_not_guessed(void **state)
 {
 	char dir[] = "/tmp/sumwire-unit-XXXXXX", path[64];
@@ -61,7 +61,8 @@ static void random__is_not_guessed(void **state)
 	rmdir(dir);
 }
 
-/* A server has no agent's socket, which need not fit its folder's path. */
+/* A server has no agent socket, so its folder's path may be too long for
+ * one. */
 static void open__server_in_a_long_folder(void **state)
 {
 	char dir[] = "/tmp/sumwire-unit-XXXXXX", path[64], folder[108];

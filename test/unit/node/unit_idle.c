@@ -1,4 +1,4 @@
-/* unit_idle.c - what a polling lcore does while nothing comes.
+/* unit_idle.c - what a polling lcore does while it has no work.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "apps/node/idle.h"
 #include "engine/base/params.h"
@@ -20,7 +20,7 @@ static void expect(const struct sw_idle *i, struct sw_idle_look look,
 		assert_int_equal(most, most_ns);
 }
 
-/* Ports that tell of frames: spin, yield, then sleep until they do. */
+/* With ports that can wake the lcore: spin, yield, then sleep until they do. */
 static void choose__wakeable(void **state)
 {
 	struct sw_idle_look busy = {.is_busy = true, .can_wake = true};
@@ -35,7 +35,8 @@ static void choose__wakeable(void **state)
 	expect(&quiet, idle, SPIN_NS, SW_IDLE_REST, 10 * SW_MS);
 }
 
-/* Others do not: who has something to wait for looks again and again. */
+/* Other ports cannot wake the lcore: if it is busy, it polls again after short
+ * sleeps. */
 static void choose__not_wakeable(void **state)
 {
 	struct sw_idle_look busy = {.is_busy = true};
@@ -48,7 +49,8 @@ static void choose__not_wakeable(void **state)
 	expect(&quiet, server, SW_S, SW_IDLE_REST, NAP_NS);
 }
 
-/* Without sleeps nothing that is outstanding is slept over. */
+/* If sleeps are switched off, the lcore never sleeps while work is
+ * outstanding. */
 static void choose__no_sleep(void **state)
 {
 	struct sw_idle i = {.spin_ns = SPIN_NS, .shared_until_ns = SW_S};
@@ -58,7 +60,8 @@ static void choose__no_sleep(void **state)
 	expect(&i, busy, SW_S, SW_IDLE_SLEEP, 0);
 }
 
-/* Nobody yields to those who would take their whole slice. */
+/* The lcore does not yield to processes that would use their whole time
+ * slice. */
 static void choose__shared(void **state)
 {
 	struct sw_idle i = quiet;
@@ -73,12 +76,12 @@ static void choose__shared(void **state)
 	expect(&i, idle, SPIN_NS / 4, SW_IDLE_REST, 10 * SW_MS);
 	expect(&i, computing, SPIN_NS / 4, SW_IDLE_NAP, SW_MS);
 	expect(&i, blind, SPIN_NS / 4, SW_IDLE_YIELD, 0);
-	busy.now_ns = 1; /* it is over */
+	busy.now_ns = 1; /* the shared time is over */
 	expect(&i, busy, SPIN_NS / 4, SW_IDLE_YIELD, 0);
 }
 
-/* A long yield is avoided for some times what it took: however rarely others
- * run, yields cost a small part of the time. */
+/* After a long yield the lcore avoids yields for a multiple of its duration. So
+ * yields take a small part of the time, even if other processes run rarely. */
 static void note__how_long(void **state)
 {
 	struct sw_idle i = quiet;

@@ -26,7 +26,7 @@ static void line(void *ctx, enum sw_log_level level, const char *text)
 		strcpy(w->lost, text);
 }
 
-/* The lcore writes nothing; the control thread all, in their order. */
+/* The lcore writes nothing; the control thread writes all lines in order. */
 static void write__in_order(void **state)
 {
 	struct written w = {0};
@@ -49,8 +49,8 @@ static void write__in_order(void **state)
 	assert_string_equal(w.last, "the last");
 }
 
-/* Nobody writes for a while: the lcore goes on, and what was lost is counted.
- */
+/* If no line is written for a while, the lcore continues, and lost lines are
+ * counted. */
 static void write__late(void **state)
 {
 	struct written w = {0};

@@ -1,4 +1,4 @@
-/* unit_poller.c - lcores that sleep, and what others have for them.
+/* unit_poller.c - lcores that sleep until another lcore has mail for them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 #include <sched.h>
@@ -8,7 +8,7 @@
 
 enum { LCORES = 2, LONG_S = 10 };
 
-static _Atomic uint32_t letters[LCORES]; /* by receiver */
+static _Atomic uint32_t letters[LCORES]; /* letters by receiver */
 static _Atomic uint32_t n_read;
 
 static bool has_letter(const void *ctx, uint32_t from, uint32_t to)
@@ -21,9 +21,8 @@ static struct sw_daemon d = {.n_lcores = LCORES,
 	.has_mail = has_letter,
 	.conf.lcore = {.spin_ns = 1000, .sleep_ns = 10000000}};
 
-/* They pass a letter on.  Lcore 0 rests meanwhile, as that of an agent does;
- * the other one always has something to do, and answers when lcore 0 is asleep.
- */
+/* Pass a letter to the other lcore. Lcore 0 rests in between, as an agent's
+ * lcore does. Lcore 1 is always busy, and answers only while lcore 0 sleeps. */
 static uint32_t pass(void *ctx, uint64_t now_ns)
 {
 	const uint32_t *me = ctx;
@@ -44,7 +43,7 @@ static void *run(void *poller)
 	return NULL;
 }
 
-/* Sleeps of 10 ms each would allow 200 letters a second. */
+/* Sleeps of 10 ms each would allow only 200 letters per second. */
 static void rest__ends_when_another_lcore_has_something(void **state)
 {
 	static uint32_t me[LCORES] = {0, 1};

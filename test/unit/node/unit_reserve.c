@@ -1,7 +1,7 @@
-/* unit_reserve.c - memory that the control thread makes for an lcore.
+/* unit_reserve.c - memory that the control thread prepares for an lcore.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The test is both threads.
+ * The test plays both threads.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -14,7 +14,7 @@
 
 enum { MIB = 1 << 20, LARGE = 256 * MIB };
 
-/* Pages of this process: mapped, or present. */
+/* Return the number of this process's mapped or present pages. */
 static uint64_t pages(bool is_present)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -45,7 +45,7 @@ static struct sw_reserve *open_reserve(void)
 	return &r;
 }
 
-/* All ports have let go of it, and the control thread has time. */
+/* Let all ports pass a turn, and let the control thread finish its work. */
 static void settle(struct sw_reserve *r)
 {
 	for (uint32_t i = 0; i < 3; i++) {
@@ -56,7 +56,8 @@ static void settle(struct sw_reserve *r)
 	}
 }
 
-/* Calls of sw_reserve_work until @owner has its batch, @max at most. */
+/* Call sw_reserve_work until @owner has its batch, at most @max times; return
+ * the number of calls. */
 static uint32_t await(
 	struct sw_reserve *r, uint32_t owner, uint64_t bytes, uint32_t max)
 {
@@ -75,7 +76,7 @@ static void ready__small_batches_at_once(void **state)
 		assert_true(sw_reserve_ready(r, i % 8, 4000));
 		assert_non_null(sw_reserve_get(r, 4000));
 	}
-	/* It is used up, and comes back. */
+	/* The batch is used up, and the next one is prepared. */
 	assert_false(sw_reserve_ready(r, 0, 4000));
 	assert_true(await(r, 0, 4000, 10) < 10);
 	assert_non_null(sw_reserve_get(r, 4000));
@@ -100,8 +101,8 @@ static void work__makes_a_slice(void **state)
 	sw_reserve_close(r);
 }
 
-/* One wants much, others come later and want little: each waits for its own
- * slices and for one of each other. */
+/* One owner wants much, and later owners want little: each waits for its own
+ * slices and for one slice of each other owner per turn. */
 static void work__takes_turns(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -118,7 +119,7 @@ static void work__takes_turns(void **state)
 	sw_reserve_close(r);
 }
 
-/* Memory prepared for one batch serves no other. */
+/* Memory prepared for one batch serves no other batch. */
 static void ready__takes_no_block_of_another(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -137,11 +138,11 @@ static void ready__takes_no_block_of_another(void **state)
 	assert_true(sw_reserve_ready(r, 0, 8 * MIB));
 	mem = sw_reserve_get(r, 8 * MIB);
 	assert_non_null(mem);
-	assert_null(sw_reserve_get(r, 4096)); /* nothing beyond its request */
+	assert_null(sw_reserve_get(r, 4096)); /* not more than requested */
 	sw_reserve_close(r);
 }
 
-/* A batch's rest is released at its end. */
+/* The rest of a batch is released at its end. */
 static void turn__drops_the_rest(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -160,7 +161,7 @@ static void turn__drops_the_rest(void **state)
 	sw_reserve_close(r);
 }
 
-/* The job ends before, while and after its memory is made. */
+/* The job ends before, while and after its memory is prepared. */
 static void drop__gives_all_back(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -172,7 +173,7 @@ static void drop__gives_all_back(void **state)
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(sw_reserve_work(r));
 		sw_reserve_drop(r, 5);
-		sw_reserve_drop(r, 5); /* nothing more */
+		sw_reserve_drop(r, 5); /* a second drop has no effect */
 		settle(r);
 		assert_int_equal(mapped_bytes(), before);
 	}
@@ -180,7 +181,7 @@ static void drop__gives_all_back(void **state)
 	sw_reserve_close(r);
 }
 
-/* SIGTERM comes between two slices. */
+/* The daemon closes between two slices. */
 static void close__while_memory_is_made(void **state)
 {
 	uint64_t before = mapped_bytes();
@@ -193,7 +194,7 @@ static void close__while_memory_is_made(void **state)
 	assert_int_equal(mapped_bytes(), before);
 }
 
-/* There is no memory: that is said once, the next batch is tried again. */
+/* A lack of memory is logged once, and the next batch is tried again. */
 static void ready__no_memory(void **state)
 {
 	struct sw_reserve *r = open_reserve();
@@ -219,7 +220,7 @@ static int64_t faults(void)
 	return u.ru_minflt;
 }
 
-/* Touch every page, but none of a sanitizer's own for it. */
+/* Touch every page, but no page of a sanitizer's shadow. */
 __attribute__((no_sanitize("address", "thread"))) static void touch(
 	volatile char *mem, uint64_t bytes)
 {
@@ -227,7 +228,8 @@ __attribute__((no_sanitize("address", "thread"))) static void touch(
 		mem[i] = 1;
 }
 
-/* The lcore's part of an admission. */
+/* Getting prepared memory, the lcore's part of an admission, takes no page
+ * fault. */
 static void get__costs_no_page_fault(void **state)
 {
 	static const uint64_t sizes[] = {4000, 64 * MIB};
@@ -252,11 +254,11 @@ static void get__costs_no_page_fault(void **state)
 /* --- both threads, in any order --- */
 
 struct owner {
-	uint64_t wanted; /* bytes that it asks for; 0: none */
-	char *mem;       /* of so many */
+	uint64_t wanted; /* bytes that the owner asks for; 0: none */
+	char *mem;       /* memory of that size */
 };
 
-/* An lcore's step for one owner: it asks, takes, or puts back. */
+/* One step of the lcore for one owner: ask, take, or put back. */
 static void step_owner(
 	struct sw_reserve *r, uint32_t i, struct owner *o, uint64_t *rng)
 {
@@ -299,7 +301,7 @@ static void step(struct sw_reserve *r, struct owner *owners, uint64_t *rng)
 	default:
 		sw_reserve_work(r);
 	}
-	for (i = 0; i < SW_MEM_OWNERS; i++) /* nobody has another's */
+	for (i = 0; i < SW_MEM_OWNERS; i++) /* no owner has another's memory */
 		if (owners[i].mem)
 			assert_int_equal(
 				owners[i].mem[owners[i].wanted - 1], 1 + i);
@@ -315,7 +317,8 @@ static void threads__in_any_order(void **state)
 		struct sw_reserve *r;
 		uint64_t rng = seed;
 
-		if (seed == 1) /* libraries' first allocations are done */
+		/* by now the libraries have made their first allocations */
+		if (seed == 1)
 			before = mapped_bytes();
 		r = open_reserve();
 		for (uint32_t i = 0; i < STEPS; i++)

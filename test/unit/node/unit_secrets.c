@@ -1,4 +1,4 @@
-/* unit_secrets.c - the secrets of a daemon: which it reads, and for how long.
+/* unit_secrets.c - which secrets a daemon reads, and how long they are valid.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -26,7 +26,7 @@ static const char *at(const char *name)
 	return path;
 }
 
-/* Replace the file by one whose secret is @byte, again and again. */
+/* Replace the key file by one whose secret has the byte @byte everywhere. */
 static void put(const char *name, uint8_t byte)
 {
 	uint8_t bytes[SW_KEY_FILE_SECRET];
@@ -69,7 +69,7 @@ static void add_line(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(said + strlen(said), 2048 - strlen(said), "%s\n", text);
 }
 
-/* Is the secret of these bytes valid for the job at this time? */
+/* Is the secret with byte @byte valid for @job at @now_ns? */
 static bool is_valid(const struct sw_secrets *s, uint8_t byte, const char *job,
 	uint64_t now_ns)
 {
@@ -104,10 +104,10 @@ static void secrets_open__server_has_many(void **state)
 	put("a.key", 1);
 	put("b.key", 2);
 	put("all", 3);
-	put("note", 4); /* of another kind */
+	put("note", 4); /* not a key file by its name */
 	strcpy(c.serve.key_dir, folder);
 	strcpy(c.serve.key_file, at("all"));
-	strcpy(c.job.key_file, "/nowhere"); /* for agents */
+	strcpy(c.job.key_file, "/nowhere"); /* ignored by a server */
 	c.serve.require_key = true;
 	assert_int_equal(sw_secrets_open(&s, &c, NULL, 1, NULL), 0);
 	assert_int_equal(s->job.n, 0);
@@ -116,7 +116,7 @@ static void secrets_open__server_has_many(void **state)
 	assert_true(is_valid(s, 1, "a", 1));
 	assert_false(is_valid(s, 1, "b", 1));
 	assert_true(is_valid(s, 2, "b", 1));
-	assert_false(is_valid(s, 3, "b", 1)); /* it has its own */
+	assert_false(is_valid(s, 3, "b", 1)); /* job b has its own secret */
 	assert_true(is_valid(s, 3, "c", 1));
 	assert_false(is_valid(s, 4, "note", 1));
 	sw_secrets_log(s, &c, &log);
@@ -127,7 +127,8 @@ static void secrets_open__server_has_many(void **state)
 	sw_secrets_close(s);
 }
 
-/* A job gets a secret of its own: for a while, that of all jobs is good too. */
+/* If a job gets its own secret, the secret of all jobs stays valid for it for a
+ * while. */
 static void secrets_open__gives_a_job_its_own(void **state)
 {
 	struct sw_conf c = conf_of(SW_ROLE_SERVER);
@@ -150,7 +151,7 @@ static void secrets_open__gives_a_job_its_own(void **state)
 	sw_secrets_close(s);
 }
 
-/* An agent reads its own alone, even with a bad [serve] beside it. */
+/* An agent reads only its own secret, even beside an invalid [serve]. */
 static void secrets_open__agent_has_one(void **state)
 {
 	struct sw_conf c = conf_of(SW_ROLE_AGENT);
@@ -196,14 +197,15 @@ static void secrets_open__replaces(void **state)
 	put("a.key", 11);
 	unlink(at("b.key"));
 	assert_int_equal(sw_secrets_open(&s, &c, old, 200, NULL), 0);
-	assert_true(is_valid(old, 1, "a", 200)); /* not changed */
+	/* the old set has not changed */
+	assert_true(is_valid(old, 1, "a", 200));
 	sw_secrets_close(old);
 	assert_true(is_valid(s, 11, "a", UINT64_MAX));
 	assert_true(is_valid(s, 1, "a", 200 + GRACE_NS - 1));
 	assert_false(is_valid(s, 1, "a", 200 + GRACE_NS));
-	assert_false(is_valid(s, 2, "b", 200)); /* its file is gone */
+	assert_false(is_valid(s, 2, "b", 200)); /* the file of b was removed */
 
-	/* Once more: the first secret does not live longer. */
+	/* Another change does not extend the life of the first secret. */
 	put("a.key", 12);
 	assert_int_equal(sw_secrets_open(&next, &c, s, 300, NULL), 0);
 	sw_secrets_close(s);
@@ -211,7 +213,7 @@ static void secrets_open__replaces(void **state)
 	assert_false(is_valid(next, 1, "a", 200 + GRACE_NS));
 	assert_true(is_valid(next, 11, "a", 300 + GRACE_NS - 1));
 
-	/* Back to the first one, which is the current one then. */
+	/* Return to the first secret, which becomes the current one. */
 	put("a.key", 1);
 	assert_int_equal(sw_secrets_open(&s, &c, next, 400, NULL), 0);
 	sw_secrets_close(next);
@@ -219,7 +221,7 @@ static void secrets_open__replaces(void **state)
 	assert_true(is_valid(s, 12, "a", 400 + GRACE_NS - 1));
 	assert_int_equal(s->serve.n, 3);
 
-	/* Without grace, and after it. */
+	/* After the grace period, and with a period of 0. */
 	c.serve.key_grace_ns = 0;
 	put("a.key", 13);
 	assert_int_equal(sw_secrets_open(&next, &c, s, 5000, NULL), 0);
@@ -228,7 +230,7 @@ static void secrets_open__replaces(void **state)
 	sw_secrets_close(next);
 }
 
-/* Everything bad is an error, and the set in use stays. */
+/* Every invalid file is an error, and the set in use stays. */
 static void secrets_open__refuses(void **state)
 {
 	struct sw_conf c = conf_of(SW_ROLE_SERVER);

@@ -1,4 +1,4 @@
-/* unit_serve_view.c - the jobs of a service, from the views of its lcores.
+/* unit_serve_view.c - merge the lcores' views of a service's jobs.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The lcores may have the jobs in another order. */
+/* The lcores may list the jobs in different orders. */
 static void add__bytes_by_job(void **state)
 {
 	(void)state;
@@ -71,12 +71,14 @@ static void add__member_is_missing_at_one(void **state)
 	assert_int_equal(total.jobs[0].missing, 2);
 }
 
-/* A tensor has chunks at each lcore: one row says for whom they wait. */
+/* A tensor has chunks at each lcore, but one row shows the ranks that they wait
+ * for. */
 static void add__one_wait_of_a_tensor(void **state)
 {
 	(void)state;
 	job(&total, "a", 0);
-	job(&part, "b", 0); /* not open at lcore 0: left out */
+	/* lcore 0 does not have the job, so it is left out */
+	job(&part, "b", 0);
 	job(&part, "a", 0);
 	wait_for(&total, 0, "w", 1);
 	wait_for(&part, 0, "x", 1);

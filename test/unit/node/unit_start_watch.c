@@ -1,4 +1,4 @@
-/* unit_start_watch.c - a start that is slow says what it waits for.
+/* unit_start_watch.c - a slow start logs what it waits for.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <poll.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void watch__says_what_is_not_open(void **state)
 	(void)state;
 	sink_open(&s, EVERY_MS);
 	sw_start_watch_say(&s.w, "port", "lan");
-	/* The first lines may come before that. */
+	/* The first lines may precede the call. */
 	for (uint32_t i = 0; i < LINES && !strstr(text, "port lan"); i++) {
 		assert_int_equal(poll(&s.f, 1, LIMIT_MS), 1);
 		memset(text, 0, sizeof(text));
@@ -63,7 +63,7 @@ static void watch__is_silent_in_time(void **state)
 
 	(void)state;
 	sink_open(&s, LIMIT_MS);
-	sw_start_watch_close(&s.w); /* at once */
+	sw_start_watch_close(&s.w); /* before the first line is due */
 	assert_int_equal(poll(&s.f, 1, 0), 0);
 	sink_close(&s);
 }

@@ -5,7 +5,7 @@
 #include "apps/node/turns.h"
 #include "test/support/unit.h"
 
-/* Lines of stats, by name. */
+/* The statistics by name. */
 struct said {
 	char names[16][32];
 	uint64_t values[16];
@@ -35,7 +35,8 @@ static uint64_t say(const struct sw_turns *t, const char *name)
 	return 0;
 }
 
-/* Each bucket begins where the one before ends, an eighth wide at most. */
+/* Each bucket begins where the previous one ends, and is at most an eighth
+ * wide. */
 static void bucket__no_gap(void **state)
 {
 	uint64_t first = 0;
@@ -75,7 +76,7 @@ static void put__none(void **state)
 	assert_int_equal(say(&t, "turn_max_ns"), 0);
 }
 
-/* 9,990 short turns, and ten of different length. */
+/* 9,990 short turns and ten long ones of different lengths. */
 static void put__percentiles(void **state)
 {
 	static struct sw_turns t;
@@ -93,7 +94,7 @@ static void put__percentiles(void **state)
 	assert_int_equal(say(&t, "turn_p50_ns"), 1024);
 	assert_in_range(say(&t, "turn_p99_ns"), 8000, 9000);
 	assert_in_range(say(&t, "turn_p999_ns"), 8000, 9000);
-	sw_turns_note(&t, 150000); /* the 9,991st of 10,001 */
+	sw_turns_note(&t, 150000); /* rank 9,991 of 10,001 */
 	assert_in_range(say(&t, "turn_p999_ns"), 150000, 150000 * 9 / 8);
 	assert_int_equal(say(&t, "turn_max_ns"), 20000000);
 	assert_int_equal(say(&t, "turns_over_100us"), 11);
@@ -101,7 +102,7 @@ static void put__percentiles(void **state)
 	assert_int_equal(say(&t, "turns_over_10ms"), 2);
 }
 
-/* Nobody else ran: it took what the clock says. */
+/* If no other process ran, the turn took the time of the wall clock. */
 static void look__alone(void **state)
 {
 	struct sw_turns t = {.wall_ns = 1000, .cpu_ns = 70};
@@ -112,7 +113,8 @@ static void look__alone(void **state)
 	assert_int_equal(t.cpu_ns, 100070);
 }
 
-/* Others ran for 5 ms in the turn: at most what was before it is too much. */
+/* Other processes ran for 5 ms during the turn: the result exceeds the turn's
+ * own time by at most the time before it. */
 static void look__others_in_turn(void **state)
 {
 	struct sw_turns t = {.wall_ns = 0};
@@ -122,7 +124,7 @@ static void look__others_in_turn(void **state)
 		sw_turns_look(&t, 40000, 5100000, 100000), 60000 + 40000);
 }
 
-/* The lcore slept, then had a turn. */
+/* The lcore slept before the turn. */
 static void look__slept_before(void **state)
 {
 	struct sw_turns t = {.wall_ns = 0};
@@ -131,7 +133,7 @@ static void look__slept_before(void **state)
 	assert_int_equal(sw_turns_look(&t, 1000000, 1300000, 310000), 300000);
 }
 
-/* The clocks do not agree to the nanosecond. */
+/* CPU clock and wall clock differ by nanoseconds. */
 static void look__more_cpu_than_wall(void **state)
 {
 	struct sw_turns t = {.wall_ns = 0};

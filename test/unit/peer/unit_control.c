@@ -1,4 +1,4 @@
-/* unit_control.c - the ordered control stream: loss, repetition, any order.
+/* unit_control.c - the ordered control stream under loss and reordering.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/peer/control.h"
 
@@ -17,7 +17,7 @@ static const struct sw_params *params(void)
 static struct sw_stats st;
 static uint64_t now_ns;
 
-/* Both ends of a session, @n messages into its life. */
+/* Both ends of a session after @n messages. */
 struct ends {
 	struct sw_control from, to;
 };
@@ -53,7 +53,7 @@ static bool ack(struct ends *e)
 	return sw_control_on_ack(&e->from, &h, params(), now_ns, &st);
 }
 
-/* Let @ns pass; returns how long until the timer is due. */
+/* Let @ns pass; return the time until the timer is due. */
 static uint64_t tick(struct ends *e, uint64_t ns)
 {
 	uint64_t at_ns;
@@ -82,8 +82,8 @@ static void control__in_order(void **state)
 	assert_int_equal(st.rx_state, 0);
 }
 
-/* A lost message leaves again, with all behind it, in the order in which they
- * were built; the pause doubles up to retry_max, and begins anew. */
+/* A lost message is retransmitted with all messages after it, in order. The
+ * interval doubles up to retry_max, and starts over after progress. */
 static void control__loss(void **state)
 {
 	struct ends e = open_at(0);
@@ -151,7 +151,7 @@ static void control__any_order(void **state)
 	assert_true(sw_control_is_idle(&e.from));
 }
 
-/* An acknowledgement that a newer one has overtaken says nothing. */
+/* An acknowledgement that arrives after a newer one is ignored. */
 static void ack__late(void **state)
 {
 	struct ends e = open_at(0);
@@ -195,7 +195,7 @@ static void ack__of_what_was_not_sent(void **state)
 		assert_false(
 			sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 	assert_int_equal(st.rx_state, 1 + 0x8000 - 3);
-	for (; h.ctl.taken; h.ctl.taken++) /* long ago */
+	for (; h.ctl.taken; h.ctl.taken++) /* numbers of long ago */
 		assert_false(
 			sw_control_on_ack(&e.from, &h, params(), now_ns, &st));
 	assert_int_equal(st.rx_state, 1 + 0x8000 - 3);
@@ -218,13 +218,14 @@ static void window__full(void **state)
 	assert_false(sw_control_is_full(&e.from));
 	put(&e, 'a');
 	assert_true(sw_control_is_full(&e.from));
-	tick(&e, SW_S); /* it has taken the place of the first */
+	/* the newest state has replaced the first one in the last slot */
+	tick(&e, SW_S);
 	for (uint32_t i = 2; i <= SW_CONTROL_WINDOW + 1; i++)
 		assert_int_equal(sw_control_again(&e.from)->head.ctl.number, i);
 	assert_false(sw_control_has_again(&e.from));
 }
 
-/* A number beyond the window is one that no honest peer sends. */
+/* An honest peer never sends a number beyond the window. */
 static void take__gap_that_never_closes(void **state)
 {
 	struct ends e = open_at(0);
@@ -245,12 +246,12 @@ static void stuck__after_dead_after(void **state)
 	struct ends e = open_at(0);
 	uint64_t dead = params()->dead_after;
 
-	now_ns += 2 * dead; /* nothing was sent */
+	now_ns += 2 * dead; /* no message was sent */
 	assert_false(sw_control_is_stuck(&e.from, params(), now_ns));
 	put(&e, 'a');
 	tick(&e, dead - 1);
 	sw_control_again(&e.from);
-	put(&e, 'b'); /* is no progress */
+	put(&e, 'b'); /* a new message is no progress */
 	assert_false(sw_control_is_stuck(&e.from, params(), now_ns));
 	tick(&e, 1);
 	assert_true(sw_control_is_stuck(&e.from, params(), now_ns));
@@ -261,7 +262,7 @@ static void stuck__after_dead_after(void **state)
 	assert_true(sw_control_is_stuck(&e.from, params(), now_ns));
 }
 
-/* Across 2^16, which frames carry, and 2^32: all of the above holds. */
+/* The rules also hold across 2^16, the range of numbers in frames, and 2^32. */
 static void numbers__wrap(void **state)
 {
 	const uint32_t starts[] = {0xfffa, 0x7ffa, 0xfffffffa, 0x7ffffffa};
@@ -304,8 +305,8 @@ static void reset__begins_with_1(void **state)
 	assert_true(ack(&e));
 }
 
-/* Any loss, repetition and order of frames and acknowledgements, a thousand
- * times: all that was built is taken once and in order. */
+/* A thousand runs with random loss, repetition and order of frames and
+ * acknowledgements: the receiver takes each message once, in order. */
 static void control__of_any_disturbance(void **state)
 {
 	uint32_t seed = 1;
@@ -330,7 +331,7 @@ static void control__of_any_disturbance(void **state)
 				tick(&e, SW_S / 4);
 			else if (dice < 150)
 				ack(&e);
-			/* one of the last eight that were sent */
+			/* deliver one of the last eight frames */
 			if (n_air &&
 				take(&e, air[(n_air - 1 - dice % 8 % n_air) %
 						 64]))

@@ -1,4 +1,4 @@
-/* unit_stalls.c - count when a peer's data may not leave, and how long.
+/* unit_stalls.c - count how often and how long a peer's data cannot be sent.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -58,7 +58,7 @@ static void offer__counts_waits_for_the_window(void **state)
 	p.flow.congestion.limit = 500;
 	offer(0, 10);
 	assert_int_equal(st.stalls_window, 1);
-	offer(SW_N_CLASSES, 17); /* its data is withdrawn */
+	offer(SW_N_CLASSES, 17); /* the data is withdrawn */
 	assert_int_equal(st.stalled_window_ns, 7);
 	offer(SW_N_CLASSES, 99);
 	assert_int_equal(st.stalls_grant + st.stalls_flight, 0);

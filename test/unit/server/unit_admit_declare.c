@@ -401,7 +401,8 @@ static void declare__asynchronous_in_a_synchronous_job(void **state)
 	server_rig_close(r);
 }
 
-/* The same name twice in one batch: one tensor, or a mismatch with itself. */
+/* If a batch has one name twice, the items are one tensor or mismatch each
+ * other. */
 static void declare__name_twice_in_a_batch(void **state)
 {
 	struct server_rig *r = open_joined(1, QUOTA);
