@@ -341,8 +341,8 @@ static void parse__sessions_of_an_agent(void **state)
 	assert_int_equal(s[1].path.srtt_ns, 0);
 }
 
-/* A line about a member or a wait belongs to the member above it; without one
- * it is ignored. */
+/* A line about a member or a wait belongs to the member or wait above it. If
+ * there is none, the line is ignored. */
 static void parse__who_is_late(void **state)
 {
 	struct sw_found_daemon d;

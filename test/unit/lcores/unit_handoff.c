@@ -198,8 +198,8 @@ static void tx__slot_outlives_the_call(void **state)
 	send(h, 0, 3, tensor, sizeof(tensor), true);
 	send(h, 0, 3, control, sizeof(control), false);
 	memset(control, 0, sizeof(control));
-	/* frames of another port */
-	assert_false(node_of(h)->tx(node_of(h), 0, 1, &out, 1));
+	assert_false(
+		node_of(h)->tx(node_of(h), 0, 1, &out, 1)); /* another port */
 	assert_true(node_of(h)->tx(node_of(h), 0, 0, &out, 1));
 	assert_ptr_equal(out.payload, tensor); /* the payload was not copied */
 	assert_true(out.is_stable);
@@ -383,8 +383,8 @@ static void open__alone_is_untouched(void **state)
 
 	assert_ptr_equal(sw_handoff_ports(h, 0)[0], &queue_pairs[0][0].port);
 	assert_ptr_not_equal(port_at(h, 0), &queue_pairs[1][0].port);
-	/* lcore 0 hands nothing to itself */
-	assert_false(back->tx(back, 0, 0, &out, 1));
+	assert_false(
+		back->tx(back, 0, 0, &out, 1)); /* lcore 0 forwards nothing */
 	assert_false(back->is_busy(back));
 	sw_handoff_close(h);
 	h = open_some(1);

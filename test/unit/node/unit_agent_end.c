@@ -82,8 +82,7 @@ static void death__after_a_failure(void **state)
 		0); /* lane 1 has left */
 	work(s);
 	a->core.worker.engine.tick(
-		/* lane 0 has also left */
-		&a->core.worker.engine, s->now_ns, 0);
+		&a->core.worker.engine, s->now_ns, 0); /* lane 0 also left */
 	work(s);
 	assert_int_equal(
 		atomic_load(&a->shared.others[0].stage), AGENT_LANE_CLOSING);

@@ -95,7 +95,7 @@ static void late__tensors_that_stand_still(void **state)
 	close_scene(s);
 }
 
-/* The number of lines for people is not limited. */
+/* Any number of lines for people may be written meanwhile. */
 static void late__lines_without_number(void **state)
 {
 	struct agent_rig *s = open_scene();

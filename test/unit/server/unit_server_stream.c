@@ -92,8 +92,8 @@ static void declare__bad_window(void **state)
 			declare(r, 0, 3, logs[i], 0), "w0 KEEPALIVE");
 		assert_int_equal(r->srv->stats.rx_length, i + 1);
 	}
-	/* without members */
-	assert_string_equal(declare(r, 0, 0, LOG2, 0), "w0 KEEPALIVE");
+	assert_string_equal(
+		declare(r, 0, 0, LOG2, 0), "w0 KEEPALIVE"); /* no members */
 	assert_int_equal(n_tensors(r), 0);
 	server_rig_close(r);
 }
