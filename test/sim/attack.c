@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The attacker knows the protocol and the source, and seals CRCs as it likes.
- * It has no secret.  All ranks of all jobs must end well, with exact sums: the
- * oracle of the simulator judges that. */
+ * It has no secret. All ranks of all jobs must end well, with exact sums: the
+ * oracle of the simulator checks both.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +16,17 @@
 enum { LIMIT_S = 4000, KEPT = 512, NONCES = 64 };
 
 enum kind {
-	REPLAY,  /* as it was */
+	REPLAY,  /* an unchanged copy */
 	BITS,    /* one to three bits flipped */
 	NUMBER,  /* another packet number under the old tag */
-	REFLECT, /* back to its sender, from the receiver */
+	REFLECT, /* sent back to its sender as if from the receiver */
 	SESSION, /* under the session of another frame */
-	CUT,     /* truncated, the length in the header true */
+	CUT,     /* truncated, with a correct length in the header */
 	ZEROS,   /* a tag of zeros */
 	RANDOM,  /* a random tag */
 	TYPE,    /* another type */
 	SWAP,    /* the payload of another frame */
-	CRC,     /* CRCs in the place of the tag, sealed as without keys */
+	CRC,     /* CRCs in place of the tag, as without keys */
 	FORGED,  /* LEAVE, LEFT, ERROR, STATUS or COOKIE with good CRCs */
 	N_KINDS,
 };
@@ -38,12 +39,12 @@ static const char *const names[N_KINDS] = {"replays", "flipped bits",
 struct attacker {
 	struct sim_job *job;
 	uint64_t rng, n, most, by_kind[N_KINDS];
-	uint64_t flipped[SW_N_TYPES]; /* frames, by their type before */
+	uint64_t flipped[SW_N_TYPES]; /* frames, by their original type */
 	struct sim_frame *kept[KEPT]; /* any frames, replaced at random */
 	uint64_t n_seen;
-	uint64_t nonces[NONCES]; /* nonces of JOINs, which seal CRCs */
+	uint64_t nonces[NONCES]; /* from JOINs; they seed CRCs */
 	uint32_t n_nonces;
-	bool is_busy; /* its own frames are not looked at */
+	bool is_busy; /* the hook ignores the attacker's own frames */
 };
 
 static struct sim_frame *copy(const struct sim_frame *f)
@@ -70,7 +71,7 @@ static void load(const struct sim_frame *f, struct sw_header *h)
 	h->psn = h->psn_low | (uint64_t)h->psn_high << 32;
 }
 
-/* Give the frame CRCs of a session whose nonce was seen, or of none. */
+/* Seal the frame with CRCs seeded by a nonce seen on the wire, or by 0. */
 static void seal(struct attacker *a, struct sim_frame *f, struct sw_header *h)
 {
 	uint64_t nonce = a->n_nonces ? a->nonces[sim_below(&a->rng,
@@ -114,7 +115,8 @@ static void forge(struct attacker *a, struct sim_frame *f)
 		payload[8] = SW_JOB_FAILED;
 		h.payload_len = sizeof(struct sw_status);
 	} else if (type == SW_COOKIE) {
-		/* Half say that the server does not know a session. */
+		/* Half of them claim that the server does not know a
+		 * session. */
 		if (sim_below(&a->rng, 2))
 			memcpy(&cookie.unknown, any(a)->bytes + 8,
 				sizeof(cookie.unknown));
@@ -122,7 +124,7 @@ static void forge(struct attacker *a, struct sim_frame *f)
 		h.session = 0;
 		h.payload_len = sizeof(cookie);
 		if (sim_below(&a->rng, 2))
-			h.payload_len += 16; /* as if there were a MAC */
+			h.payload_len += 16; /* claim a MAC behind the cookie */
 	}
 	f->len = SW_HEAD_BYTES + h.payload_len;
 	seal(a, f, &h);
@@ -139,7 +141,8 @@ static void reflect(struct sim_frame *f)
 	f->to_udp = udp;
 }
 
-/* Cut a payload off somewhere, and tell its new length. */
+/* Truncate the payload at a random place, and put its new length in the
+ * header. */
 static void cut(struct attacker *a, struct sim_frame *f)
 {
 	uint32_t n =
@@ -213,14 +216,15 @@ static void change(struct attacker *a, struct sim_frame *f, enum kind kind)
 	}
 }
 
-/* A JOIN with a stolen cookie costs its owner's address one of its 64: a few
- * of them are the denial of service that SECURITY.md names. */
+/* A JOIN with a stolen cookie costs its owner's address one of its 64 places: a
+ * few such JOINs are the denial of service that SECURITY.md names. */
 static bool is_spared(struct attacker *a, const struct sim_frame *f)
 {
 	return f->bytes[3] == SW_JOIN && sim_below(&a->rng, 20);
 }
 
-/* Frames of earlier jobs were for other machines. */
+/* Do both nodes exist in this job? Frames of earlier jobs may name other
+ * machines. */
 static bool is_here(const struct attacker *a, const struct sim_frame *f)
 {
 	return f->from < a->job->net.n_nodes && f->to < a->job->net.n_nodes;
@@ -257,7 +261,7 @@ static enum sim_fate on_frame(void *ctx, struct sim_frame *f)
 	a->n_seen++;
 	while (n-- && a->n < a->most)
 		attack(a);
-	/* It holds frames back, so that others overtake them. */
+	/* Delay some frames, so that later ones overtake them. */
 	if (!sim_below(&a->rng, 200)) {
 		a->job->net.faults.jitter_ns = sim_below(&a->rng, 50000);
 		return SIM_PASS;

@@ -16,17 +16,17 @@ struct check_case {
 	void (*run)(struct check *c);
 };
 
-/* Note that @is_true does not hold; returns it. */
+/* Record a failure if @is_true is false; return @is_true. */
 bool check(struct check *c, bool is_true, const char *what);
 bool check_eq(struct check *c, uint64_t got, uint64_t want, const char *what);
-/* Is @part in @text? */
+/* Return whether @text contains @part. */
 bool check_text(struct check *c, const char *text, const char *part);
 
-/* Run the cases whose name contains @filter (NULL: all); adds to the counts. */
+/* Run the cases whose name contains @filter (NULL: all); add to the counts. */
 void check_run(const struct check_case *cases, uint32_t n, const char *filter,
 	uint32_t *passed, uint32_t *failed);
 
-/* Print the counts; the exit status. */
+/* Print the counts; return the exit status. */
 int check_end(uint32_t passed, uint32_t failed);
 
 #endif

@@ -1,5 +1,6 @@
-/* cipher.c - read encrypted frames as the oracle must, and watch their nonces.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* cipher.c - decrypt frames as their receiver would, and check their nonces.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 #include "engine/worker/link.h"
 #include "test/sim/job.h"
 
-/* The keys that a frame's sender has for its receiver. */
+/* The keys that a frame's sender uses for its receiver. */
 struct keys {
-	struct sw_seal *seal;          /* NULL: it has none */
-	struct sw_result_keys *shared; /* a server's */
+	struct sw_seal *seal;          /* NULL: the sender has none */
+	struct sw_result_keys *shared; /* if the sender is a server */
 };
 
 static struct keys keys_of_push(const struct sim_job *job, uint32_t from,
@@ -51,7 +52,8 @@ static struct keys keys_of_result(const struct sim_job *job, uint32_t from,
 	return (struct keys){0};
 }
 
-/* All frames that one key encrypts under one nonce have the same bytes. */
+/* Check that all frames encrypted with one key and nonce have the same
+ * bytes. */
 static void check_nonce(struct sim_job *job, const struct sw_result_keys *keys,
 	const struct sw_header *h, const struct sw_tx_frame *t)
 {

@@ -1,9 +1,9 @@
-/* doom.c - a node of a random job dies or leaves: how that ends for the others.
+/* doom.c - a node of a random job dies or leaves: how the others end.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Workers of other jobs must complete as if nothing had been. Calls of the same
- * job complete, if they can without it, or end in time with an error that names
- * it. No sum may be wrong at any moment.
+ * Workers of other jobs must complete as if no node had died. Each call of the
+ * same job must complete if it does not need the victim. Otherwise it must end
+ * in time with an error that names the victim. No sum may ever be wrong.
  */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ void sim_rank_kill(struct sim_worker *w)
 		.text = "died"};
 
 	if (!w->is_running || sw_worker_end_of(&w->engine))
-		return; /* the agent leaves, as before a job runs */
+		return; /* the job does not run yet, so the agent would leave */
 	snprintf(why.node, sizeof(why.node), "gpu%u", w->rank);
 	w->has_lost_rank = true;
 	sw_worker_local_died(&w->engine, w->n_local - 1u, &why);
@@ -91,13 +91,13 @@ static void befall(struct sim_job *job)
 	case SIM_RANK_DIES:
 		sim_rank_kill(&job->workers[job->victim]);
 		return;
-	case SIM_LEAVES: /* by itself */
+	case SIM_LEAVES: /* the victim leaves without this hook */
 	case SIM_NONE:
 		return;
 	}
 }
 
-/* Does @text name worker @r: by its node, by the number of its agent, or by its
+/* Does @text name worker @r by its node, by the number of its agent, or by its
  * first rank? */
 static bool names_worker(
 	const struct sim_job *job, const char *text, uint32_t r)
@@ -130,7 +130,8 @@ static bool names_server(
 	return false;
 }
 
-/* The same of what a worker says who knows of others their ranks alone. */
+/* Does the worker's error name worker @r as a rank that has left? A worker
+ * knows only the ranks of other workers, not their nodes. */
 static bool names_left(
 	const struct sim_job *job, const struct sim_worker *w, uint32_t r)
 {
@@ -141,9 +142,9 @@ static bool names_left(
 	return strstr(w->text, text);
 }
 
-/* Does it name a member that itself ended by what befell another? A rank that
- * joins after a restart waits for such a one, and so does a sum of an
- * asynchronous job, which goes on without ended ranks. */
+/* Does the error name a member that itself failed because of another node? A
+ * rank that joins after a restart waits for such a member. So does a sum in an
+ * asynchronous job, which continues without failed ranks. */
 static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 {
 	for (uint32_t i = sim_job_of(job, w->rank); i < job->n_workers;
@@ -155,7 +156,7 @@ static bool names_ended(const struct sim_job *job, const struct sim_worker *w)
 	return false;
 }
 
-/* Is it gone, or has it ended by what befell another? */
+/* Is the rank dead, or has it failed because of another node? */
 static bool is_gone(const struct sim_job *job, uint32_t rank)
 {
 	const struct sim_worker *w = &job->workers[rank];
@@ -164,7 +165,7 @@ static bool is_gone(const struct sim_job *job, uint32_t rank)
 	       sw_worker_end_of(&w->engine);
 }
 
-/* Who of the job, or of the group, may be missed by @w? */
+/* Can @w be waiting for worker @rank in vain, in the job or in the group? */
 static bool is_missed(const struct sim_worker *w, uint32_t group, uint32_t rank)
 {
 	const struct sim_job *job = w->job;
@@ -208,7 +209,7 @@ bool sim_doom_is_named(
 	return false;
 }
 
-/* Tensors that died at a worker that goes on. */
+/* Check tensors that died at a worker that continues. */
 static void check_tensors(struct sim_job *job, const struct sim_worker *w)
 {
 	for (uint32_t t = 0; t < job->n_tensors; t++) {
@@ -223,8 +224,8 @@ static void check_tensors(struct sim_job *job, const struct sim_worker *w)
 	}
 }
 
-/* Where so much is lost one in a hundred thousand servers that live is silent
- * for as long as a dead one, and there are many links. */
+/* Under heavy loss a live server can look dead: on each link, one in a hundred
+ * thousand loses all keepalives for dead_after, and there are many links. */
 static bool may_be_silent(const struct sim_job *job, const char *text)
 {
 	return job->net.faults.loss > 250000 &&
@@ -232,7 +233,7 @@ static bool may_be_silent(const struct sim_job *job, const char *text)
 		       strstr(text, "acknowledging nothing for"));
 }
 
-/* Does the error say whose fault it is? */
+/* Does the error name the cause? */
 static bool is_named(const struct sim_job *job, const struct sim_worker *w)
 {
 	if (w->err != SW_EPEER && w->err != SW_ESERVER &&

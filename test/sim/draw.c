@@ -16,7 +16,7 @@ static bool one_in(struct sim_job *job, uint32_t n)
 	return below(job, n) == 0;
 }
 
-/* A moment in the life of a job, mostly early: most jobs are short. */
+/* Draw a moment in the life of a job, mostly early: most jobs are short. */
 static uint64_t moment(struct sim_job *job)
 {
 	return sim_below(&job->rng, 100 * SW_US << below(job, 12));
@@ -44,13 +44,14 @@ static void draw_losses(struct sim_job *job)
 		x->type_mask = types[i];
 		x->type_loss = 100000 + below(job, 600000);
 		x->last_only = i == 4;
-		/* A worker without an answer for dead_after is rightly dead. */
+		/* A worker that gets no answer for dead_after is rightly
+		 * declared dead, so lose less. */
 		if (i == 5) {
 			x->loss /= 2;
 			x->type_loss /= 4;
 		}
 	}
-	if (one_in(job, 6)) { /* one direction is cut, and heals */
+	if (one_in(job, 6)) { /* one direction is cut, then heals */
 		x->cut_from = (uint32_t)test_random(&job->rng);
 		x->cut_to = (uint32_t)test_random(&job->rng);
 		x->cut_at_ns = job->net.now_ns + moment(job);
@@ -86,20 +87,20 @@ static void draw_delays(struct sim_job *job)
 		x->late_ns = 200 * SW_MS;
 		job->pause_ns = sim_below(rng, 20 * SW_MS);
 	}
-	if (one_in(job, 8)) { /* one node is stopped and goes on */
+	if (one_in(job, 8)) { /* one node stops polling, then resumes */
 		job->freeze_node =
 			below(job, sim_job_first(job) + job->n_workers);
 		job->freeze_at_ns = moment(job);
 		job->freeze_ns = 15 * SW_S;
 		job->params.dead_after = 40 * SW_S;
 	}
-	/* ten KEEPALIVEs in a row are lost in one of some thousand jobs */
+	/* In one of about a thousand jobs, ten KEEPALIVEs in a row are lost. */
 	if (x->loss > 200000)
 		job->params.dead_after = 40 * SW_S;
 }
 
-/* 16-bit types have one result slot, so they are drawn often; their sums must
- * fit into the bits of their mantissa. */
+/* 16-bit types have one result slot, so draw them often. Their sums must fit
+ * into their mantissa. */
 static void draw_dtype(struct sim_job *job)
 {
 	switch (below(job, 6)) {
@@ -160,7 +161,7 @@ static void draw_size(struct sim_job *job)
 		job->n_lcores--;
 	draw_lanes(job);
 	job->n_tensors = 1 + below(job, 4);
-	if (one_in(job, 10)) { /* declared in several frames */
+	if (one_in(job, 10)) { /* declare in several frames */
 		job->n_tensors = 1 + below(job, SIM_TENSORS);
 		job->name_bytes = below(job, SW_NAME_MAX);
 	}
@@ -177,12 +178,12 @@ static void draw_size(struct sim_job *job)
 	job->leaves = below(job, 2);
 	job->copies = below(job, 2) * below(job, 1000001);
 	draw_dtype(job);
-	if (one_in(job, 4)) /* alone, or beside sums */
+	if (one_in(job, 4)) /* with or without sums */
 		job->async = below(job, 2) ? UINT32_MAX
 					   : (uint32_t)test_random(&job->rng);
 }
 
-/* Other tuning in the middle of the job, asked for by all of its workers. */
+/* Draw tuning changes in mid-job; all workers of the job request them. */
 static void draw_tunes(struct sim_job *job)
 {
 	uint64_t x = ~job->seed;
@@ -193,8 +194,9 @@ static void draw_tunes(struct sim_job *job)
 	job->n_rounds += (uint32_t)sim_below(&x, 10);
 }
 
-/* Buffers that are written while they are pushed, soon or seldom: a node that
- * rests has ten turns a second, and what stands still for 600 s has stalled. */
+/* Draw buffers that the process writes while they are pushed, often or rarely:
+ * an idle node has ten turns a second, and a tensor without progress for 600 s
+ * counts as stalled. */
 static void draw_grows(struct sim_job *job)
 {
 	uint64_t x = ~job->seed / 3;
@@ -203,7 +205,7 @@ static void draw_grows(struct sim_job *job)
 		job->grows = 20000 << sim_below(&x, 6);
 }
 
-/* Policy, credit, priorities, and ports that are paced. */
+/* Draw policy, credit, priorities and pacing of ports. */
 static void draw_schedule(struct sim_job *job)
 {
 	static const uint32_t steps[] = {1, 1, 9, 1000};
@@ -228,8 +230,8 @@ static void draw_schedule(struct sim_job *job)
 		job->server_bit_s = (1 + sim_below(&x, 25)) * 1000000000;
 }
 
-/* Beside tensors, in one job.  A stream trusts
- * acknowledgements: none is forged. */
+/* Draw groups in the same job as tensors. Streams trust acknowledgements, so
+ * forge none. */
 static void draw_groups(struct sim_job *job)
 {
 	uint64_t x = ~job->seed ^ 0x67726f7570;
@@ -241,8 +243,7 @@ static void draw_groups(struct sim_job *job)
 	sim_groups_draw(job);
 }
 
-/* A quarter of the jobs has a secret. Nobody else can change an ACK of these.
- */
+/* Give a quarter of the jobs a secret. A secret also prevents false ACKs. */
 static void draw_keys(struct sim_job *job)
 {
 	uint64_t x = job->seed ^ 0x6b657973;
@@ -262,9 +263,9 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	draw_size(job);
 	draw_losses(job);
 	draw_delays(job);
-	/* Without CRC nothing may be damaged. */
+	/* Without CRC no frame may be damaged. */
 	job->params.has_crc = job->net.faults.corrupt || below(job, 4);
-	if (one_in(job, 12)) /* nothing happens at all */
+	if (one_in(job, 12)) /* no fault at all */
 		job->net.faults = (struct sim_faults){0};
 	sim_mtus_draw(job);
 	draw_tunes(job);
@@ -277,7 +278,8 @@ void sim_job_draw(struct sim_job *job, uint64_t seed)
 	draw_keys(job);
 }
 
-/* Bursts of 1 to 64, and often nodes that poll so seldom that frames gather. */
+/* Draw bursts of 1 to 64 frames, and often nodes that poll so rarely that
+ * frames pile up. */
 static void draw_bursts(struct sim_job *job)
 {
 	uint32_t seldom = below(job, 2) * below(job, 7);
@@ -290,8 +292,9 @@ static void draw_bursts(struct sim_job *job)
 
 #define SLOWEST_NS SW_MS /* between two turns of a node */
 
-/* A node that is slow in its link or its loop, and yet takes a thousand frames
- * a second, else all wait for it for minutes; nodes exist after open. */
+/* Draw one node with a slow link or a slow loop. It still handles a thousand
+ * frames a second, or all nodes would wait for minutes. Call after
+ * sim_job_open, which makes the nodes. */
 void sim_job_draw_nodes(struct sim_job *job)
 {
 	struct sim_node *n = &job->net.nodes[below(job, job->net.n_nodes)];

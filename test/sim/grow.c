@@ -1,8 +1,8 @@
-/* grow.c - a simulated worker's buffers that are written while they are pushed.
+/* grow.c - a simulated worker's buffers, written while they are pushed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Missing bytes hold other values, so that a push of them shows; granules
- * reported as summed are checked at once.
+ * Bytes not yet written hold another value, so that a push of them shows. The
+ * oracle checks each granule as soon as the engine reports it as summed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static void complain(const struct sim_worker *w, uint32_t t, uint64_t granule,
 			what);
 }
 
-/* The round that is open, or has just ended. */
+/* Check a granule: its number must be the open round, or the one just
+ * completed, and its elements the sums of that round. */
 static void look(struct sim_worker *w, uint32_t t, uint64_t granule)
 {
 	const struct sim_job *job = w->job;
@@ -59,7 +60,8 @@ static void look(struct sim_worker *w, uint32_t t, uint64_t granule)
 		complain(w, t, granule, "it is not");
 }
 
-/* Buffers of what has ended with an error are the process's. */
+/* The process owns the buffers of a call that ended with an error, so skip
+ * them. */
 void sim_grow_summed(void *ctx)
 {
 	struct sim_worker *w = ctx;
@@ -78,7 +80,7 @@ void sim_grow_summed(void *ctx)
 	}
 }
 
-/* The number of them all is that of the round. */
+/* Check that every granule has the number of the round just completed. */
 static void compare(struct sim_worker *w, uint32_t t,
 	const _Atomic uint32_t *numbers, const char *what)
 {
@@ -98,7 +100,7 @@ void sim_grow_check(struct sim_worker *w, uint32_t t)
 
 /* --- buffers --- */
 
-/* How much of it is there at first. */
+/* Return the number of elements written at the time of the submit. */
 static uint64_t first_of(struct sim_job *job, uint32_t t)
 {
 	uint64_t n;

@@ -1,12 +1,13 @@
-/* hand.c - a real server, and workers whose every frame a test writes by hand.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* hand.c - a real server; a test writes every frame of the workers by hand.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/sim/hand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- the road: a turn of the server after each frame, and inboxes --- */
+/* --- the network: a turn of the server after each frame, and inboxes --- */
 
 static void keep(struct hand_rig *rig, const struct test_frame *f)
 {
@@ -19,7 +20,7 @@ static void keep(struct hand_rig *rig, const struct test_frame *f)
 		in->f[in->n++] = *f;
 }
 
-/* Timers and frames of the server at this moment. */
+/* Run the server's timers and deliver its frames at the current time. */
 static void turn(struct hand_rig *rig)
 {
 	struct test_frame f;
@@ -166,7 +167,7 @@ static struct sw_header push_header(
 	return h;
 }
 
-/* Rank 0 gives the first value. */
+/* Worker @i is ready to push; rank 0 first broadcasts the initial value. */
 static void start(struct hand_rig *rig, uint32_t i, uint32_t chunk)
 {
 	struct sw_header h = push_header(rig, 1, chunk);

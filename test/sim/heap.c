@@ -1,5 +1,6 @@
-/* heap.c - the frames that are on their way, by time; and seeded randomness.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* heap.c - frames in flight, ordered by time; and seeded randomness.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdlib.h>
 #include <string.h>
 

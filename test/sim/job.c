@@ -9,9 +9,9 @@
 
 #include "engine/base/bytes.h"
 
-/* --- what the engine is given --- */
+/* --- the engine's environment --- */
 
-/* The thread that makes memory has had its turn, or not: as the seed says. */
+/* Has the thread that allocates memory had its turn? The seed decides. */
 static bool mem_ready(void *ctx, uint32_t owner, uint64_t bytes)
 {
 	struct sim_job *job = ctx;
@@ -55,8 +55,7 @@ static void print_line(void *ctx, enum sw_log_level level, const char *text)
 	struct sim_job *job = ctx;
 
 	(void)level;
-	if (job->doom) /* expected; a seed that fails prints them with its
-			  workers */
+	if (job->doom) /* expected; if the seed fails, main.c prints it */
 		return;
 	printf("# %12.6f %s\n", (double)job->net.now_ns / 1e9, text);
 }
@@ -86,7 +85,7 @@ void sim_job_init(struct sim_job *job, uint64_t seed)
 		job->n_local[r] = job->n_lanes[r] = 1;
 }
 
-/* A secret that everybody on the network knows of, but nobody knows. */
+/* Use a secret that the tests know and the attacker does not. */
 static void take_secret(struct sim_job *job)
 {
 	uint8_t bytes[SW_SECRET_BYTES] = "the secret of the simulator";
@@ -172,7 +171,7 @@ static void prepare_worker(struct sim_job *job, uint32_t rank)
 	}
 }
 
-/* Engine @e as a worker's list has it. */
+/* Describe engine @e for a worker's list of servers. */
 static struct sw_worker_server server_of(const struct sim_job *job,
 	const struct sim_worker *w, uint32_t e, char name[8])
 {
@@ -182,7 +181,7 @@ static struct sw_worker_server server_of(const struct sim_job *job,
 			.udp = (uint16_t)(SIM_UDP + k)}};
 
 	snprintf(name, 8, "s%u", e);
-	if (i == w->node->index) /* its own machine's */
+	if (i == w->node->index) /* the server on the worker's own machine */
 		s.path = (struct sw_path){.ip = sw_ip_v4(SW_LOOPBACK_IP),
 			.udp = (uint16_t)k,
 			.port_i = SIM_LOOPBACK};
@@ -257,8 +256,8 @@ void sim_worker_kill(struct sim_job *job, uint32_t rank)
 	w->is_open = false;
 }
 
-/* Where lane @i of a worker on @machine runs: with part i of its server, if
- * there is one. */
+/* Return the node for lane @i of a worker on @machine: the lcore of part i of
+ * the machine's server, if there is one. */
 static struct sim_node *lcore_of(
 	struct sim_job *job, uint32_t machine, uint32_t i)
 {

@@ -28,7 +28,8 @@ static const char *check(struct sim_job *job)
 {
 	const char *wrong = sim_mismatch_wrong(job);
 
-	/* the last server hears of it, the last result is acknowledged */
+	/* Run on until the last server knows the mismatch and the last result
+	 * is acknowledged. */
 	if (job->mismatch || job->n_groups)
 		sim_job_pass(job, 5 * SW_S + job->freeze_ns);
 	if (!wrong)
@@ -79,7 +80,7 @@ int main(int argc, char **argv)
 	bool is_verbose = false;
 
 	for (int i = 1; i < argc; i += 2) {
-		const char *value = argv[i + 1]; /* NULL: not given */
+		const char *value = argv[i + 1]; /* NULL: no value */
 
 		if (value && !strcmp(argv[i], "--seed")) {
 			from = strtoull(value, NULL, 10);

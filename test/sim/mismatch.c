@@ -1,9 +1,9 @@
 /* mismatch.c - one worker calls a tensor differently from the others.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The changed call must fail at all members of the job, in the same round, and
- * the round before must not; all other tensors, rounds and jobs stay exact. A
- * worker writes its buffer as soon as its call has failed.
+ * Exactly one call must fail: the changed one, at all members of the job and in
+ * the same round. The round before, and all other tensors, rounds and jobs,
+ * stay exact. A worker overwrites its buffer as soon as its call has failed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static uint32_t below(uint64_t *x, uint64_t n)
 	return (uint32_t)sim_below(x, n);
 }
 
-/* Ranks of that worker's job, and the first of its own. */
+/* Count the ranks of the worker's job; set *@first to the worker's first
+ * rank. */
 static uint32_t count_ranks(
 	const struct sim_job *job, uint32_t worker, uint32_t *first)
 {
@@ -40,7 +41,8 @@ static bool is_copy(const struct sim_job *job)
 		       job->mismatch_tensor, job->mismatch_in) < SIM_WORKERS;
 }
 
-/* Asynchronous tensors are together only in the first broadcast. */
+/* Draw a kind of mismatch. Members of an asynchronous tensor call in step only
+ * in the first broadcast. */
 static enum sim_mismatch draw_kind(const struct sim_job *job, uint64_t *x)
 {
 	bool is_async = sim_job_is_async(job, job->mismatch_tensor);
@@ -69,7 +71,8 @@ void sim_mismatch_draw(struct sim_job *job)
 	if (job->mismatch == SIM_OTHER_SIZE) {
 		job->mismatch_in = 0;
 		if (is_alone)
-			job->mismatch = SIM_ALIKE; /* no server finds it */
+			job->mismatch =
+				SIM_ALIKE; /* no server compares sizes */
 	} else if (is_alone || (n_local > 1 && below(&x, 2))) {
 		job->mismatch_at = below(&x, n_local);
 	}
@@ -111,7 +114,7 @@ void sim_mismatch_apply(
 	case SIM_OTHER_ROOT:
 		round->root = (uint16_t)((round->root + 1) % n);
 		return;
-	case SIM_OTHER_SIZE: /* was declared so */
+	case SIM_OTHER_SIZE: /* the declaration already differed */
 	case SIM_ALIKE:
 		return;
 	}
@@ -142,7 +145,7 @@ static const char *check(
 	if (sim_mismatch_has_failed(w))
 		return NULL;
 	sim_job_name(job, tensor, name);
-	name[40] = 0; /* the error text has so much of a long name */
+	name[40] = 0; /* the error text quotes 40 bytes of a long name */
 	if (w->dead_in[tensor] != want)
 		snprintf(job->oracle, sizeof(job->oracle),
 			"worker %u, tensor %u: failed in round %d, expected "

@@ -29,7 +29,7 @@ void sim_mtus_draw(struct sim_job *job)
 {
 	uint64_t x = ~job->seed ^ 0x6d7475;
 
-	/* the oracle knows one payload, so there is one job */
+	/* the oracle supports one payload, so require one job */
 	if (job->n_jobs > 1 || sim_below(&x, 4))
 		return;
 	job->params.payload = SW_PAYLOAD_MAX;
@@ -78,7 +78,8 @@ uint32_t sim_mtus_most(const struct sim_job *job)
 	return (uint32_t)most;
 }
 
-/* May all tries of one size have been lost? Then the payload is smaller. */
+/* Can all probes of one size have been lost? Then a smaller payload is
+ * correct. */
 static bool is_unsure(const struct sim_job *job)
 {
 	const struct sim_faults *x = &job->net.faults;

@@ -11,7 +11,7 @@
 #include "engine/base/params.h"
 #include "engine/wire/wire.h"
 
-/* A turn of a loop that spins takes about so long. */
+/* TURN_NS: a turn of a polling loop. */
 enum { TURN_NS = 500, QUEUE_NS = 20000 };
 
 uint32_t sim_ip(uint32_t i)
@@ -66,15 +66,16 @@ static uint32_t port_tx_room(struct sw_port *port)
 {
 	struct sim_node *n = node_of(port);
 
-	/* A queue of about 20 us, as the product's ports keep it. */
+	/* Model a queue of about 20 us, as real ports keep it. */
 	n = &n->net->nodes[n->main];
 	return n->sent_until_ns > n->net->now_ns + QUEUE_NS ? 0
 							    : n->net->tx_burst;
 }
 
-/* Frames of another lcore waited in a ring: as behind a NIC, a repeated result
- * may have been overwritten there, which its receiver drops.  The oracle looks
- * at what an engine gives out, and leaves these to the sums. */
+/* Does the frame belong to another lcore, which handed it over through a ring?
+ * As behind a NIC, a repeated result may be overwritten while it waits there,
+ * and its receiver drops it. So the oracle checks frames as engines send them,
+ * and only the sums check handed frames. */
 static bool is_handed(const struct sim_node *n, uint16_t endpoint)
 {
 	return n->net->nodes[n->main].owners[endpoint] != n->lcore;
@@ -129,8 +130,8 @@ static void port_tx_flush(struct sw_port *port)
 	(void)port;
 }
 
-/* The oracle sees what a node sends to itself, too, and what an lcore without a
- * queue pair gives to the one that has it. */
+/* Show the oracle also the frames that a node sends to itself, and those that
+ * an lcore without a queue pair hands to the lcore that has it. */
 static void watched_tx(
 	struct sw_port *port, const struct sw_tx_frame *frames, uint32_t n)
 {
@@ -228,8 +229,8 @@ struct sim_node *sim_net_add(struct sim_net *net, uint32_t max_payload)
 	return n;
 }
 
-/* The lcores of machine @m have a queue pair each, or lcore 0 has the one; and
- * each has a way back to itself. */
+/* Give each lcore of machine @m a queue pair, or lcore 0 the only one; each
+ * lcore also has a loopback. */
 static void open_handoff(struct sim_node *m)
 {
 	bool has_one = m->net->steering == SW_STEER_HANDOFF;
@@ -293,7 +294,7 @@ void sim_node_start(struct sim_node *n, uint32_t endpoint,
 				stop_gap_ns);
 }
 
-/* To nobody, with no bytes. */
+/* Make the frame empty and its receiver invalid. */
 static void vanish(struct sim_frame *f)
 {
 	f->payload = NULL;
@@ -334,8 +335,7 @@ static void forget_ring(
 	}
 }
 
-/* Forget frames that wait inside a machine: they become frames of a wrong
- * length. */
+/* Drop frames that wait inside a machine, by giving them a wrong length. */
 static void forget_inside(struct sim_node *n, const void *mem, uint64_t bytes)
 {
 	forget_ring(n->loopback->out, mem, bytes);
@@ -363,7 +363,7 @@ void sim_node_freeze(struct sim_node *n, uint64_t gap_ns)
 	sw_loop_rest(&n->loop, 0);
 }
 
-/* A node in a gap does not notice; else it polls soon. */
+/* Make the node poll soon. A node in a gap does not notice. */
 void sim_node_poke(struct sim_node *n)
 {
 	n->wake_ns = sw_min64(
@@ -371,7 +371,7 @@ void sim_node_poke(struct sim_node *n)
 				    n->loop.last_ns + n->turn_ns));
 }
 
-/* The lcore whose queue a frame comes in on. */
+/* Return the lcore whose queue receives the frame. */
 static struct sim_node *landing(struct sim_net *net, const struct sim_frame *f)
 {
 	struct sim_node *m = &net->nodes[f->to];
@@ -410,7 +410,7 @@ static void arrive(struct sim_net *net, struct sim_frame *f)
 	sim_node_poke(n);
 }
 
-/* The lcores of a machine see soon what another of them did. */
+/* Make the other lcores of a machine poll soon, to see this lcore's changes. */
 static void poke_others(struct sim_net *net, const struct sim_node *n)
 {
 	for (uint32_t i = 0; i < net->n_nodes; i++) {
@@ -510,7 +510,7 @@ void sim_net_tell(const struct sim_net *net)
 		const struct sim_line *l = &net->story[i % SIM_STORY];
 		struct sw_header h = {0};
 
-		/* Whatever the payload is: only the header is told. */
+		/* Print the header only, whatever the payload. */
 		if (l->len < SW_HEAD_BYTES)
 			continue;
 		h.type = l->head[3] < SW_N_TYPES ? l->head[3] : 0;

@@ -1,5 +1,6 @@
-/* oracle.c - what every sum, every frame and the end of a job must be.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* oracle.c - check sums, frames and the end of a job.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ const char *sim_job_name(const struct sim_job *job, uint32_t tensor, char *out)
 	return out;
 }
 
-/* A small integer as an element, made here so that the kernels are checked by
- * something else: all values that occur are exact in the dtype. */
+/* Encode a small integer as an element. It does not use the kernels, so that it
+ * can check them. All values that occur are exact in the dtype. */
 static uint64_t float_bits(uint32_t v, uint32_t mantissa, uint32_t bias)
 {
 	uint32_t e = 31 - (uint32_t)__builtin_clz(v | 1);
@@ -50,7 +51,8 @@ uint64_t sim_oracle_encode(uint32_t dtype, int64_t v)
 	}
 }
 
-/* Only what is 1 or more; -1: it is not a whole number. */
+/* Decode an element that is at least 1; return -1 if it is not a whole
+ * number. */
 static int64_t float_value(uint64_t bits, uint32_t mantissa, uint32_t bias)
 {
 	int64_t m = (int64_t)(bits & ((1ULL << mantissa) - 1)) |
@@ -82,7 +84,8 @@ int64_t sim_oracle_decode(uint32_t dtype, const uint8_t *p)
 
 void sim_oracle_open(struct sim_job *job)
 {
-	/* More than 12: a bit of an i64 for each, in place of two of an i32. */
+	/* With more than 12 members, give each one bit of an i64 instead of two
+	 * of an i32. */
 	uint32_t bits = job->n_workers > 12 ? 1 : 2;
 	uint64_t ones[SIM_JOBS] = {0};
 
@@ -175,7 +178,8 @@ void sim_oracle_fill_some(struct sim_worker *w, uint32_t tensor, uint32_t local,
 	}
 }
 
-/* Elements of @n at @p, the first being @from, that are not @want[digit]. */
+/* Count elements among the @n at @p that are not @want[digit]; the first is
+ * element @from of the tensor. */
 static uint64_t count_wrong(const struct sim_job *job, const uint8_t *p,
 	const uint64_t want[4], uint32_t tensor, uint32_t round, uint64_t from,
 	uint64_t n)
@@ -237,7 +241,7 @@ uint32_t sim_oracle_n_chunks(void *ctx, uint32_t key)
 		       : 0;
 }
 
-/* Bytes that a push of this round has, of @full. */
+/* Return the payload length of a push in this round; @full is the chunk's. */
 static uint32_t push_bytes(const struct sim_job *job, uint32_t worker,
 	uint32_t tensor, uint32_t round, uint32_t full)
 {
@@ -247,7 +251,7 @@ static uint32_t push_bytes(const struct sim_job *job, uint32_t worker,
 	return root == worker || root == SIM_WORKERS ? full : 0;
 }
 
-/* A round in which members differ must return nothing. */
+/* Reject a result of a round in which members differ. */
 static void check_mismatch(struct sim_job *job, bool is_push)
 {
 	if (is_push || job->oracle[0])
@@ -257,9 +261,9 @@ static void check_mismatch(struct sim_job *job, bool is_push)
 		"a result of a round in which members differ");
 }
 
-/* A push carries its rank's gradient and nothing else (A6), or nothing when
- * another rank broadcasts; a result the whole sum or the root's bytes, always
- * the same (I2, I3, A2). */
+/* A push must carry its rank's gradient and nothing else (A6), or nothing if
+ * another rank broadcasts. A result must carry the whole sum or the root's
+ * bytes, the same for all (I2, I3, A2). */
 void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 {
 	struct sim_job *job = ctx;
@@ -276,7 +280,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 	if (!sw_type_is_data(type) || job->is_edited ||
 		!sim_cipher_open(job, from, sent, &open))
 		return;
-	/* The rest of the head is read as an engine would write it. */
+	/* Read the remaining header fields where an engine writes them. */
 	memcpy(&h.key, t->head + 16, 4);
 	memcpy(&h.round, t->head + 20, 4);
 	memcpy(&h.chunk, t->head + 24, 4);
@@ -323,7 +327,7 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 			(unsigned long long)wrong, h.weight);
 }
 
-/* Sums over the servers. */
+/* Sum the counters of all servers. */
 static void count_servers(const struct sim_job *job, struct sw_stats *out)
 {
 	*out = (struct sw_stats){0};
@@ -340,7 +344,7 @@ static void count_servers(const struct sim_job *job, struct sw_stats *out)
 			sim_worker_stats(&job->workers[r]).rx_payload_crc;
 }
 
-/* Count chunks of all rounds, or of those before members differed. */
+/* Count the chunks of all rounds, or of the rounds before members differed. */
 static uint64_t n_chunks_done(
 	const struct sim_job *job, uint32_t i, uint32_t tensor)
 {
@@ -391,8 +395,8 @@ const char *sim_job_wrong(struct sim_job *job)
 			(unsigned long long)got.rx_round);
 	else if (got.rx_payload_crc && !x->corrupt && !job->mismatch &&
 		 !job->clash.how)
-		/* a tensor that dies gives its buffer back while ports may
-		 * still gather frames from it */
+		/* A tensor that dies returns its buffer while ports may still
+		 * gather frames from it. */
 		snprintf(job->oracle, sizeof(job->oracle),
 			"%llu payloads failed their CRC, nothing was damaged",
 			(unsigned long long)got.rx_payload_crc);

@@ -1,11 +1,11 @@
-/* oracle_async.c - what every answer about an asynchronous tensor must be.
+/* oracle_async.c - check every answer about an asynchronous tensor.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Base-4 digit w of every element says how far member w has come: after its
- * round r it is 1 + (r + x) % 3, x drawn from tensor and element.  The first
- * value has all digits of round 1, and the delta of round r moves the member's
- * own digit on from r - 1 to r.  So a delta that is lost, doubled, of another
- * member or out of order shows in its digit at once.
+ * Base-4 digit w of every element says how far member w is: after its round r
+ * the digit is 1 + (r + x) % 3, with x drawn from tensor and element. The first
+ * value has all digits of round 1. The delta of round r moves the member's own
+ * digit from r - 1 to r. So a lost, duplicate, foreign or reordered delta shows
+ * in its digit at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "engine/base/bytes.h"
 #include "test/sim/job.h"
 
-/* Digit of a member after its round @r, from 1. */
+/* Return the digit of a member after its round @r (from 1). */
 static int64_t digit(
 	const struct sim_job *job, uint32_t tensor, uint32_t r, uint64_t elem)
 {
@@ -22,7 +22,7 @@ static int64_t digit(
 	return 1 + (int64_t)((r + test_random(&x) % 3) % 3);
 }
 
-/* Return @worker's push in its round @r; the first value, if it is the root. */
+/* Return @worker's push in its round @r: the root's first value, or a delta. */
 static uint64_t contribution(const struct sim_job *job, uint32_t worker,
 	uint32_t tensor, uint32_t r, uint64_t elem)
 {
@@ -55,8 +55,8 @@ void sim_async_fill(struct sim_worker *w, uint32_t tensor, uint32_t local)
 	}
 }
 
-/* How many of @n elements at @p, the first being @from, are not what @worker
- * pushes in its round @r? */
+/* Count elements among the @n at @p that differ from @worker's push in its
+ * round @r; the first is element @from of the tensor. */
 static uint64_t wrong_in_push(const struct sim_job *job, const uint8_t *p,
 	uint32_t worker, uint32_t tensor, uint32_t r, uint64_t from, uint64_t n)
 {
@@ -70,15 +70,16 @@ static uint64_t wrong_in_push(const struct sim_job *job, const uint8_t *p,
 	return wrong;
 }
 
-/* Rounds of a member that may have been folded by now: from, and to. */
+/* Set @r to the earliest and latest round of a member that servers may have
+ * folded. */
 static void span(const struct sim_worker *w, uint32_t tensor, uint32_t r[2])
 {
 	r[0] = (uint32_t)sw_max64(1, w->round[tensor]);
 	r[1] = w->round[tensor] + 1;
 }
 
-/* Is it a value in which @worker has come to round @r?  With @is_now each of
- * the others is as far as it can be at this moment. */
+/* Is @v a value after @worker's round @r? With @is_now, every other member's
+ * digit must also be one that is possible now. */
 static bool is_value(const struct sim_job *job, int64_t v, uint32_t worker,
 	uint32_t tensor, uint32_t r, uint64_t elem, bool is_now)
 {
@@ -121,8 +122,8 @@ uint64_t sim_async_check(const struct sim_worker *w, uint32_t tensor)
 		w->round[tensor] + 1, 0, w->job->n_elems[tensor], false);
 }
 
-/* Is the number of updates possible, with all that is folded for sure and all
- * that can be? */
+/* Is the number of updates possible? It must lie between the rounds surely
+ * folded and the rounds possibly folded. */
 static bool is_count(const struct sim_job *job, uint32_t worker,
 	uint32_t tensor, uint32_t count)
 {

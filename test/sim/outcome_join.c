@@ -1,5 +1,6 @@
-/* outcome_join.c - getting in, declaring and leaving: what is said and when.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* outcome_join.c - joining, declaring and leaving: messages and timing.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdlib.h>
 
 #include "engine/base/bytes.h"
@@ -7,7 +8,7 @@
 #include "engine/worker/link.h"
 #include "test/sim/outcomes.h"
 
-/* --- who is awaited --- */
+/* --- waiting for members --- */
 
 static void server_not_there(struct check *c)
 {
@@ -46,7 +47,8 @@ static void second_server_not_there(struct check *c)
 	outcome_end(job);
 }
 
-/* Later than silence would be an error: there was nobody to be silent. */
+/* The server starts later than dead_after: no error, because no peer existed
+ * that could be silent. */
 static void server_comes_late(struct check *c)
 {
 	for (uint32_t i = 0; i < 2; i++) {
@@ -108,7 +110,7 @@ static enum sim_fate lose_accepts(void *ctx, struct sim_frame *f)
 		       : SIM_PASS;
 }
 
-/* A worker that asks to be admitted again and again is not silent. */
+/* A worker that repeats its JOIN is not silent. */
 static void answers_are_lost_for_long(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 2);
@@ -139,7 +141,7 @@ static void worker_dies_while_another_is_awaited(struct check *c)
 	outcome_end(job);
 }
 
-/* --- who does not fit --- */
+/* --- mismatches --- */
 
 static void other_number_of_agents(struct check *c)
 {
@@ -149,7 +151,7 @@ static void other_number_of_agents(struct check *c)
 	job->odd_members = 2;
 	sim_job_open(job);
 	sim_job_pass(job, SW_S);
-	/* Rank 1 or the others, whoever comes later, is told both. */
+	/* The later of rank 1 and the others gets an error that names both. */
 	for (uint32_t r = 0; r < 3; r++)
 		if (job->workers[r].has_failed) {
 			check_eq(c, (uint64_t)job->workers[r].err,
@@ -250,7 +252,7 @@ static void leaves_early(struct check *c)
 	outcome_end(job);
 }
 
-/* Return all memory of engines without the workers' memory for tensors. */
+/* Return the bytes held by engines, without the workers' memory for tensors. */
 static uint64_t bytes_of_servers(const struct sim_job *job)
 {
 	uint64_t n = job->mem_bytes;
@@ -261,7 +263,8 @@ static uint64_t bytes_of_servers(const struct sim_job *job)
 	return n;
 }
 
-/* The first to end leaves while the others still wait for the same sums. */
+/* The first worker to finish leaves while the others still wait for the same
+ * sums. */
 static void all_leave_in_peace(struct check *c)
 {
 	struct sim_job *job = outcome_job(4, 2);
@@ -305,8 +308,9 @@ static void runs_again_on_the_same_servers(struct check *c)
 	outcome_end(job);
 }
 
-/* All workers are killed and started again: the places are held until the
- * silence is noticed, which the waiting are told. */
+/* Kill all workers and start them again. Their places stay taken until the
+ * server declares the old workers dead, and the new workers log who holds
+ * them. */
 static void runs_again_after_a_kill(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 2);

@@ -1,5 +1,6 @@
-/* outcomes.c - what goes wrong ends at every worker in an error with a name.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* outcomes.c - every failure ends at every worker in an error with a name.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/sim/outcomes.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct sim_job *outcome_job(uint32_t n_workers, uint32_t n_servers)
 	sim_job_init(job, 1);
 	job->n_workers = n_workers;
 	job->n_servers = n_servers;
-	job->n_elems[0] = 500 * 336; /* on every server */
+	job->n_elems[0] = 500 * 336; /* every server has chunks */
 	job->n_rounds = 1000000;
 	return job;
 }
@@ -42,7 +43,7 @@ void outcome_expect(struct check *c, struct sim_job *job, uint32_t rank,
 		check(c, !w->asked[t], "no push_pull is left open");
 }
 
-/* Failed within @ns after @from_ns? */
+/* Check that worker @rank failed within @ns after @from_ns. */
 static void expect_soon(struct check *c, struct sim_job *job, uint32_t rank,
 	uint64_t from_ns, uint64_t ns)
 {
@@ -51,14 +52,14 @@ static void expect_soon(struct check *c, struct sim_job *job, uint32_t rank,
 
 /* --- silence --- */
 
-/* A machine that is worker and server dies: all others name it. */
+/* A machine with worker and server dies: all others name it. */
 static void silent_machine(struct check *c)
 {
 	for (uint32_t victim = 0; victim < 3; victim++) {
 		struct sim_job *job = outcome_job(3, 4);
 		uint64_t from_ns;
 
-		job->n_colocated = 3; /* behind one CPU machine */
+		job->n_colocated = 3; /* plus one CPU machine */
 		sim_job_open(job);
 		sim_job_pass(job, 5 * SW_MS);
 		check(c, job->workers[0].round[0] > 0, "the job was running");
@@ -107,7 +108,7 @@ static void silent_worker(struct check *c)
 	outcome_end(job);
 }
 
-/* The same when nobody has anything to push. */
+/* A worker dies while no worker has anything to push. */
 static void silent_worker_while_idle(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 1);
@@ -146,7 +147,7 @@ static void silent_second_server(struct check *c)
 	expect_silent_server(c, 1, "server s1 (10.0.0.2) silent for 10 s");
 }
 
-/* With keys, it lacks those of the sessions, and workers ask it. */
+/* With keys, a restarted server lacks the session keys, and workers ask it. */
 static void restarted_server(struct check *c)
 {
 	for (uint32_t n = 0; n < 4; n++) {
@@ -171,7 +172,7 @@ static void restarted_server(struct check *c)
 	}
 }
 
-/* A worker is stopped for longer than its peers wait. */
+/* A worker stops for longer than dead_after. */
 static void stopped_worker(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 1);
@@ -187,7 +188,7 @@ static void stopped_worker(struct check *c)
 	outcome_end(job);
 }
 
-/* One direction of one link is gone for good. */
+/* One direction of one link fails for good. */
 static void half_a_link(struct check *c)
 {
 	for (uint32_t up = 0; up < 2; up++) {
@@ -213,8 +214,8 @@ static enum sim_fate lose_big_frames(void *ctx, struct sim_frame *f)
 	return f->len > 1000 ? SIM_LOST : SIM_PASS;
 }
 
-/* Small frames pass, big ones do not: that is what a worker is told who wants
- * to join. */
+/* Small frames pass, large frames do not: the error says so to workers that
+ * want to join. */
 static void big_frames_are_lost(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 1);
@@ -231,8 +232,8 @@ static void big_frames_are_lost(struct check *c)
 	outcome_end(job);
 }
 
-/* The same in mid-job: nobody is called silent, and all hear which path does
- * not carry the job's frames, within dead_after. */
+/* Large frames fail in mid-job: within dead_after, all workers learn which path
+ * does not carry them, and no worker is called silent. */
 static void big_frames_are_lost_later(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 1);
@@ -251,7 +252,7 @@ static void big_frames_are_lost_later(struct check *c)
 
 /* --- no progress --- */
 
-/* All are alive, rank 1 does not push. */
+/* All workers are alive, but rank 1 does not push. */
 static void stalled_tensor(struct check *c)
 {
 	struct sim_job *job = outcome_job(3, 1);
@@ -275,7 +276,7 @@ static void stalled_tensor(struct check *c)
 	outcome_end(job);
 }
 
-/* It pushes in the end: a warning, no error. */
+/* Rank 1 pushes late: a warning, no error. */
 static void slow_but_there(struct check *c)
 {
 	struct sim_job *job = outcome_job(2, 1);
@@ -300,7 +301,7 @@ static void idle_is_quiet(struct check *c)
 	sim_job_pass(job, SW_S);
 	n = job->net.n_frames;
 	sim_job_pass(job, 60 * SW_S);
-	/* A keepalive a second each way on each of eight links. */
+	/* One keepalive a second in each direction of each of eight links. */
 	check(c, job->net.n_frames - n <= 2 * 8 * 61, "only keepalives");
 	check(c, job->net.n_frames - n >= 2 * 8 * 59, "and those");
 	for (uint32_t r = 0; r < 4; r++)

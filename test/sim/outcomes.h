@@ -1,5 +1,6 @@
-/* outcomes.h - what the files of outcome tests share.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* outcomes.h - helpers shared by the outcome tests.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_TEST_SIM_OUTCOMES_H
 #define SW_TEST_SIM_OUTCOMES_H
 
@@ -9,11 +10,12 @@
 extern const struct check_case outcome_join_cases[];
 extern const uint32_t n_outcome_join_cases;
 
-/* A job that goes on for ever, not opened yet; end it. */
+/* Create a job without end, not opened yet; end it. */
 struct sim_job *outcome_job(uint32_t n_workers, uint32_t n_servers);
 void outcome_end(struct sim_job *job);
 
-/* Worker @rank has failed with @err and @text, and nothing is open. */
+/* Check that worker @rank failed with @err and @text, and that it has no open
+ * call. */
 void outcome_expect(struct check *c, struct sim_job *job, uint32_t rank,
 	int err, const char *text);
 

@@ -1,14 +1,14 @@
 /* placement.c - BytePS's figure 12 on the real engine over simulated links.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Eight workers, zero to eight CPU machines, all links alike: the time of a
- * push_pull of M bytes against equation 6 (paper 002), and against what PS and
- * all-reduce need.  A port's link is busy both as it sends and as it receives;
- * what a machine sends to itself is on no link.
+ * Measure the time of a push_pull of M bytes with eight workers, zero to eight
+ * CPU machines and equal links. Compare it with equation 6 (paper 002), and
+ * with PS and all-reduce. A port's link is busy while it sends and while it
+ * receives; a machine's frames to itself use no link.
  *
- *     build/test/sim/placement          every k is within 3 % of equation 6;
+ *     build/test/sim/placement every k is within 3 % of equation 6;
  *                                       with SUMWIRE_TEST_QUICK k = 2, 8
- *     build/test/sim/placement --all    the table, PS beside it
+ *     build/test/sim/placement --all a table that includes PS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +21,15 @@
 enum {
 	N = 8,
 	PAYLOAD = 1344,
-	FRAME = PAYLOAD + SW_HEAD_BYTES + 66, /* as the network counts it */
-	STRIPES = 200,                        /* about so many make M */
+	FRAME = PAYLOAD + SW_HEAD_BYTES + 66, /* size on the simulated wire */
+	STRIPES = 200,                        /* M is about this many stripes */
 	ROUNDS = 3,
 	QUEUE = 64 << 20,
 };
 
 #define RATE_BITS_S  UINT64_C(10000000000)
 #define TOLERANCE    0.03
-#define TOLERANCE_PS 0.15 /* chance decides when eight share one link */
+#define TOLERANCE_PS 0.15 /* eight workers share a link: chance decides */
 #define LONGEST_RUN  (20 * SW_S)
 
 static uint32_t n_stripes(uint32_t k, uint32_t n_colocated)
@@ -56,7 +56,8 @@ static bool has_first(void *ctx)
 	return has_all_of(ctx, 1);
 }
 
-/* Seconds of a push_pull of M over M's time on a link at payload rate. */
+/* Return the seconds of a push_pull of M, divided by M's time on a link at
+ * payload rate. */
 static double run(
 	struct check *c, uint64_t seed, uint32_t k, uint32_t n_colocated)
 {
@@ -91,7 +92,7 @@ static double run(
 	return s / link_s;
 }
 
-/* Equation 6 in the same unit; k = 0 is all-reduce. */
+/* Return equation 6 in the same unit; k = 0 is all-reduce. */
 static double optimum(double k)
 {
 	return 2.0 * N * (N - 1) / (N * N + k * N - 2 * k);
@@ -113,7 +114,7 @@ static void time__optimal(struct check *c)
 		check_time(c, k, run(c, 1, k, N), optimum(k), TOLERANCE);
 }
 
-/* Without SS_GPUs: too few CPU machines are the bottleneck. */
+/* Without colocated servers, too few CPU machines are the bottleneck. */
 static void time__ps(struct check *c)
 {
 	double t = 0;

@@ -1,5 +1,6 @@
-/* road.c - what happens to a frame between two nodes: every fault there is.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* road.c - deliver a frame between two nodes, with all faults.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,7 @@ static void put_twin(
 	sim_heap_put(net, twin);
 }
 
-/* Make an ACK say that everything up to its newest number has arrived. */
+/* Make an ACK acknowledge everything up to its largest number. */
 static void falsify(
 	struct sim_net *net, struct sim_frame *f, struct sw_header *h)
 {
@@ -60,7 +61,7 @@ static void falsify(
 	net->n_false_acks++;
 }
 
-/* The sender's link turns bad and good again. */
+/* Switch the sender's link between good and bad; return whether it is bad. */
 static bool is_in_burst(struct sim_net *net, struct sim_node *n)
 {
 	const struct sim_faults *x = &net->faults;
@@ -139,8 +140,8 @@ static struct sim_trunk *trunk_of(
 	return NULL;
 }
 
-/* Wait in the trunk's queue, and set *@at_ns to when the frame leaves it.
- * Returns false if the queue is full. */
+/* Queue the frame at the trunk; set *@at_ns to when it leaves. Return false if
+ * the queue is full. */
 static bool pass_trunk(
 	struct sim_trunk *t, struct sim_frame *f, uint64_t *at_ns)
 {
@@ -161,8 +162,8 @@ static bool pass_trunk(
 	return true;
 }
 
-/* The network's core and the switch's queue towards the receiver; false: one
- * drops the frame. */
+/* Pass the trunk, then the switch's queue for the receiver; return false if
+ * either drops the frame. */
 static bool pass_switch(struct sim_net *net, struct sim_frame *f)
 {
 	struct sim_node *to = &net->nodes[f->to];

@@ -1,5 +1,6 @@
-/* stream.c - the calls of a simulated worker in its groups.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* stream.c - collectives that a simulated worker calls in its groups.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/sim/stream.h"
 
 #include <stdio.h>
@@ -87,7 +88,8 @@ uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	return k;
 }
 
-/* All servers have it, and nobody pushed yet. */
+/* Set the first chunk number at all servers: all have the stream, and no member
+ * has pushed. */
 static void start_servers(struct sim_job *job, uint32_t group, uint32_t key)
 {
 	for (uint32_t e = 0; e < job->n_servers * job->n_lcores; e++)
@@ -143,7 +145,7 @@ void sim_groups_declared(struct sim_worker *w)
 		if (!(job->groups[i].members >> w->rank & 1) || has_begun(w, i))
 			continue;
 		if (!t || t->key == SW_KEY_NONE)
-			continue; /* it was closed, or dead before this came */
+			continue; /* the group is already closed or dead */
 		if (job->groups[i].start && !job->group_keys[i])
 			start_servers(job, i, t->key);
 		if (job->groups[i].start)
@@ -154,7 +156,7 @@ void sim_groups_declared(struct sim_worker *w)
 
 /* --- collectives --- */
 
-/* Is it this member that ends the group, how @how says? */
+/* Does this member end the group, in the way @how? */
 static bool ends_it(
 	const struct sim_worker *w, uint32_t seat, enum sim_clash_how how)
 {
@@ -164,7 +166,7 @@ static bool ends_it(
 	       k->group == seat % SIM_GROUPS;
 }
 
-/* How many this rank calls. */
+/* Return the number of collectives that this rank calls. */
 static uint32_t n_colls(const struct sim_worker *w, uint32_t seat)
 {
 	uint32_t n = w->job->groups[seat % SIM_GROUPS].n_colls;
@@ -176,7 +178,7 @@ static uint32_t n_colls(const struct sim_worker *w, uint32_t seat)
 	return w->rank == w->job->odd_one && w->job->odd_rounds ? n / 2 : n;
 }
 
-/* The process writes it. */
+/* Overwrite the buffers, as a process does after the end of the call. */
 static void give_back(struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
 	uint8_t *fate = &w->of_group[seat].fates[coll];
@@ -200,8 +202,9 @@ static void note_end(
 		of->err = err;
 		snprintf(of->why, sizeof(of->why), "%s", why ? why : "");
 	}
-	/* Ports may still gather from it: without CRC nobody would see. Memory
-	 * that ends with the job is given back later. */
+	/* Ports may still gather from the buffer; without CRC no server would
+	 * notice the overwrite. Memory whose call ended with the job is given
+	 * back later. */
 	if (!err || (w->job->params.has_crc && !sw_worker_end_of(&w->engine)))
 		give_back(w, seat, coll);
 }
@@ -230,7 +233,7 @@ static void say(struct sim_worker *w, uint32_t seat, uint32_t coll, int err,
 			w->of_group[seat].n_submitted);
 }
 
-/* Is it this rank that calls it differently? */
+/* Does this rank call the collective differently from the others? */
 static bool differs(const struct sim_worker *w, uint32_t seat, uint32_t coll)
 {
 	const struct sim_clash *k = &w->job->clash;
@@ -241,7 +244,7 @@ static bool differs(const struct sim_worker *w, uint32_t seat, uint32_t coll)
 }
 
 /* May this rank's collective end with @err? A rank that only gives may not
- * learn in time that it did so in vain. */
+ * learn in time that the others failed. */
 static bool may_end(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll, int err)
 {
@@ -254,7 +257,7 @@ static bool may_end(
 	if (!err && differs(w, seat, coll))
 		return only_gives && k->local == SIM_LOCAL;
 	if (err && err == sw_worker_end_of(&w->engine))
-		return true; /* the check at its end shows whether it may */
+		return true; /* the check at the job's end decides */
 	if (err == SW_EPEER)
 		return sim_doom_is_in(w, seat % SIM_GROUPS);
 	return !err || (k->how && seat % SIM_GROUPS == k->group &&
@@ -262,7 +265,7 @@ static bool may_end(
 							   : SW_EABORTED));
 }
 
-/* In a sum each rank counts once. */
+/* A sum counts each rank once. */
 static uint32_t weight_of(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll, uint32_t got)
 {
@@ -360,7 +363,8 @@ static bool is_through(const struct sim_worker *w, uint32_t seat)
 	       w->of_group[seat].n_submitted == n_colls(w, seat);
 }
 
-/* Is it to end the group, when all ranks of its worker have called theirs? */
+/* Should the worker end the group now? All its ranks must have made their
+ * calls. */
 static bool is_to_end(const struct sim_worker *w, uint32_t seat)
 {
 	bool all = true;

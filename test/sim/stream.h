@@ -1,18 +1,18 @@
 /* stream.h - groups and their collectives in a simulated job.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each group is a set of ranks and one stream; groups overlap.  Its collectives
- * are drawn from the seed, the same for all; each rank submits them in order,
- * at moments of its own, several at once.  One worker, or one of its ranks, may
- * call one of them differently (struct sim_clash).  A rank's *seat* at its
- * worker is the group's index, plus SIM_GROUPS times its local rank: so what
- * has one local rank names groups.
+ * Each group is a set of ranks with one stream; groups overlap. The seed
+ * determines the group's collectives, the same for all ranks. Each rank submits
+ * them in order, several at once, at times of its own. One worker, or one of
+ * its ranks, may call one of them differently (struct sim_clash). A rank's
+ * *seat* at its worker is the group's index plus SIM_GROUPS times its local
+ * rank, so the group's index is a seat of a worker with one local rank.
  *
- * The oracle is that of tensors: member w gives d * 4^w, each of its local
- * ranks a share of the elements, and elsewhere what changes nothing.  It looks
- * into every PUSH and RESULT of a stream as an engine gives it to its port, at
- * each element of each result, at what must not be written, and at what servers
- * keep.
+ * The oracle is that of tensors: member w gives d * 4^w. Each of its local
+ * ranks gives a share of the elements, and neutral values elsewhere. The oracle
+ * checks every PUSH and RESULT of a stream as an engine gives it to its port,
+ * every element of every result, the bytes that no call may write, and the
+ * memory that servers keep.
  */
 #ifndef SW_TEST_SIM_STREAM_H
 #define SW_TEST_SIM_STREAM_H
@@ -35,25 +35,26 @@ struct sim_coll {
 	enum sw_reduce_op op;
 	uint32_t dtype;
 	uint64_t n_elems;
-	uint16_t root; /* a rank of the job */
+	uint16_t root; /* rank of the job */
 	bool is_in_place;
 };
 
 struct sim_group {
 	uint64_t members;
-	/* Local ranks that are in it, a bit each; 0 of a member: all. */
+	/* Local ranks of each member in the group, as bits; 0 for a member:
+	 * all. */
 	uint8_t here[SW_MAX_MEMBERS];
-	uint16_t ranks[SIM_RANKS]; /* as they are declared */
+	uint16_t ranks[SIM_RANKS]; /* in the order of the declaration */
 	uint32_t n_ranks;
 	uint8_t window_log2;
 	uint32_t n_colls, depth;
 	uint32_t priority;
-	uint32_t start; /* its first chunk at each server; 0: 1, as it is */
+	uint32_t start; /* its first chunk at each server; 0: the usual 1 */
 	struct sim_coll colls[SIM_COLLS];
 };
 
-/* How one member's calls of a group differ from the others', or how it ends the
- * group. */
+/* How one member's calls of a group differ from the others' calls, or how it
+ * ends the group. */
 enum sim_clash_how {
 	SIM_ALL_ALIKE,
 	SIM_ELSE_KIND,
@@ -61,8 +62,8 @@ enum sim_clash_how {
 	SIM_ELSE_DTYPE,
 	SIM_ELSE_OP,
 	SIM_ELSE_ROOT,
-	SIM_SWAPPED, /* this one and the next swapped */
-	SIM_ABORTS,  /* when it has called that one */
+	SIM_SWAPPED, /* this call and the next are swapped */
+	SIM_ABORTS,  /* after it has called that one */
 	SIM_CLOSES,  /* instead of calling it */
 	SIM_N_CLASHES,
 };
@@ -70,14 +71,14 @@ enum sim_clash_how {
 struct sim_clash {
 	enum sim_clash_how how;
 	uint32_t by, group, coll;
-	uint32_t local; /* rank of that worker; SIM_LOCAL: all of them */
+	uint32_t local; /* a local rank; SIM_LOCAL: all of them */
 };
 
-/* The chunks of a stream as seen at a server. */
+/* The oracle's record of a stream's chunk at a server. */
 struct sim_seen {
-	uint64_t first;   /* its first element, all parts counted through */
-	uint64_t pushed;  /* members that did */
-	uint32_t coll, n; /* kind and elements; n 0: no bytes seen */
+	uint64_t first;   /* its first element, counted through all parts */
+	uint64_t pushed;  /* members that have pushed it */
+	uint32_t coll, n; /* collective + 1; elements, 0: no bytes seen */
 };
 
 struct sim_chunk_log {
@@ -88,122 +89,125 @@ struct sim_chunk_log {
 enum sim_fate_of_coll {
 	SIM_OPEN,
 	SIM_ENDED_WELL,
-	SIM_ENDED_BADLY, /* its buffers are not given back yet */
+	SIM_ENDED_BADLY, /* the process has not got its buffers back */
 	SIM_GIVEN_BACK,
 };
 
-/* A worker's rank in a group. */
+/* State of a worker's rank in a group. */
 struct sim_of_group {
-	uint32_t index; /* the engine's */
+	uint32_t index; /* index in the engine */
 	uint32_t n_submitted, n_done;
-	int err;               /* error of the first that failed */
+	int err;               /* error of its first failure */
 	bool has_ended_it;     /* SIM_ABORTS, SIM_CLOSES */
-	char why[SW_TEXT_MAX]; /* text of err: the stream may have gone */
+	char why[SW_TEXT_MAX]; /* text of err; the stream may be closed later */
 	uint8_t fates[SIM_COLLS];
 	uint8_t *from[SIM_COLLS], *to[SIM_COLLS];
 };
 
 /* --- stream.c --- */
 
-/* sim_groups_list - once it is known which workers have how many ranks: who is
- * in each group. */
+/* sim_groups_list - list the ranks of each group. Call when the number of local
+ * ranks of each worker is known. */
 void sim_groups_list(struct sim_job *job);
 
-/* sim_rank_worker - the worker that has @rank of the job; sim_seat_rank - the
- * rank that has a seat at @w, sim_seat_is_taken - if it is in that group. */
+/* sim_rank_worker - return the worker that has @rank of the job.
+ * sim_seat_rank - return the rank at a seat of @w.
+ * sim_seat_is_taken - is that rank in the seat's group? */
 uint32_t sim_rank_worker(const struct sim_job *job, uint32_t rank);
 uint32_t sim_seat_rank(const struct sim_worker *w, uint32_t seat);
 bool sim_seat_is_taken(const struct sim_worker *w, uint32_t seat);
 
-/* sim_groups_declare - the declarations of a worker's streams, to go behind its
- * @n tensors: to @out and their names; returns how many. */
+/* sim_groups_declare - write the declarations of a worker's streams and their
+ * names, to follow its @n tensors; return their number. */
 uint32_t sim_groups_declare(struct sim_worker *w, struct sw_worker_tensor *out,
 	char names[][SW_NAME_MAX], uint32_t n);
 
-/* sim_groups_declared - they are admitted. */
+/* sim_groups_declared - note that the servers have admitted the streams. */
 void sim_groups_declared(struct sim_worker *w);
 
-/* sim_groups_step - submit some, of a group of depth 0 none. */
+/* sim_groups_step - submit some collectives; none for a group of depth 0. */
 void sim_groups_step(struct sim_worker *w);
 
-/* sim_groups_submit - submit a rank's next one. */
+/* sim_groups_submit - submit the next collective of a rank. */
 void sim_groups_submit(struct sim_worker *w, uint32_t seat);
 
 /* sim_groups_end - abort or close a group, as the job's clash says. */
 void sim_groups_end(struct sim_worker *w, uint32_t seat);
 
-/* sim_groups_done - a collective has ended: is its result right? */
+/* sim_groups_done - check the result of a collective that has ended. */
 void sim_groups_done(
 	struct sim_worker *w, uint64_t cookie, int err, uint32_t weight);
 
-/* sim_groups_give_back - the job is over, and what the node's server was lent
- * is kept: buffers of what ended with it are the process's again, which writes
- * them.  Others are as soon as they have ended. */
+/* sim_groups_give_back - overwrite the buffers of collectives that ended with
+ * the job, as their process does. Call when the node's server has copied the
+ * payloads lent to it. Buffers of other collectives are overwritten as soon as
+ * these end. */
 void sim_groups_give_back(struct sim_worker *w);
 
-/* sim_groups_have_completed - are all of the worker's through? */
+/* sim_groups_have_completed - have the worker's ranks completed all
+ * collectives? */
 bool sim_groups_have_completed(const struct sim_worker *w);
 
-/* sim_groups_have_ended - has all that was called? */
+/* sim_groups_have_ended - have all submitted collectives ended? */
 bool sim_groups_have_ended(const struct sim_worker *w);
 
 void sim_groups_close(struct sim_worker *w);
 
 /* --- stream_draw.c --- */
 
-/* sim_groups_draw - for a job whose size is known: sets its groups. */
+/* sim_groups_draw - draw the groups of a job whose size is known. */
 void sim_groups_draw(struct sim_job *job);
 
-/* sim_clash_draw - maybe a member that differs, where nothing else goes wrong.
- */
+/* sim_clash_draw - draw a member that differs, or none; only in a job without
+ * other failures. */
 void sim_clash_draw(struct sim_job *job);
 
 /* sim_coll_of - return this rank's collective number @coll. */
 struct sim_coll sim_coll_of(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 
-/* sim_clash_is_of - does it call differently? */
+/* sim_clash_is_of - does this rank call a collective differently? */
 bool sim_clash_is_of(const struct sim_worker *w, uint32_t seat);
 
-/* sim_clash_is_in - is it one that members may call differently, or behind it?
- */
+/* sim_clash_is_in - is the collective the first that members may call
+ * differently, or a later one? */
 bool sim_clash_is_in(const struct sim_job *job, uint32_t group, uint32_t coll);
 
-/* sim_groups_describe - print them. */
+/* sim_groups_describe - print the groups. */
 void sim_groups_describe(const struct sim_job *job);
 
-/* --- stream_buffers.c: what members give, and get --- */
+/* --- stream_buffers.c: contents of members' buffers --- */
 
-/* sim_coll_n_parts - 1, or one for each rank. */
+/* sim_coll_n_parts - return 1, or the number of ranks if each has a part. */
 uint32_t sim_coll_n_parts(const struct sim_group *g, const struct sim_coll *c);
 
-/* sim_coll_make - buffers of what a rank is about to submit. */
+/* sim_coll_make - create the buffers for the next collective of a rank. */
 void sim_coll_make(struct sim_worker *w, uint32_t seat, uint32_t coll);
-/* sim_coll_pointers - set the call's pointers: the buffer to give from, which
- * is element *first of all parts, and the buffer to get into. */
+/* sim_coll_pointers - set the call's pointers: the send buffer, which starts at
+ * element *first of all parts, and the receive buffer. */
 void sim_coll_pointers(const struct sim_worker *w, uint32_t seat, uint32_t coll,
 	const uint8_t **from, uint8_t **to, uint64_t *first);
 
-/* sim_coll_find - which element lies at @p, if that is where the rank gives
- * from. */
+/* sim_coll_find - set the element that lies at @p; return false if @p is not in
+ * the rank's send buffer. */
 bool sim_coll_find(const struct sim_worker *w, uint32_t seat, uint32_t coll,
 	const uint8_t *p, uint64_t *elem);
 
 void sim_coll_free(struct sim_worker *w, uint32_t seat, uint32_t coll);
 
-/* sim_coll_spoil - it has ended: the process writes its buffers, which a port
- * may still gather from for a PUSH that was sent again. */
+/* sim_coll_spoil - overwrite the buffers of an ended collective, as the process
+ * does. A port may still gather from them for a retransmitted PUSH. */
 void sim_coll_spoil(struct sim_worker *w, uint32_t seat, uint32_t coll);
 
-/* sim_coll_count_wrong - bytes that are not as they must be when it ends well;
- * whether it was written after that. */
+/* sim_coll_count_wrong - count the wrong bytes of a collective that ended well;
+ * check for writes after its end. */
 uint64_t sim_coll_count_wrong(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 bool sim_coll_is_written(
 	const struct sim_worker *w, uint32_t seat, uint32_t coll);
 
-/* sim_coll_given, sim_coll_sum - element @elem of what member @m gives, of the
- * result; all parts counted through. */
+/* sim_coll_given, sim_coll_sum - return element @elem of member @m's
+ * contribution, or of the result, counted through all parts. */
 int64_t sim_coll_given(const struct sim_job *job, uint32_t group, uint32_t coll,
 	uint32_t m, uint64_t elem);
 int64_t sim_coll_sum(const struct sim_job *job, uint32_t group, uint32_t coll,
@@ -211,23 +215,23 @@ int64_t sim_coll_sum(const struct sim_job *job, uint32_t group, uint32_t coll,
 
 /* --- stream_oracle.c --- */
 
-/* sim_stream_on_tx - a PUSH (@is_push) or RESULT of @worker that a node gives
- * to its port, if it is one of a stream; returns whether it is. */
+/* sim_stream_on_tx - check a PUSH (@is_push) or RESULT of @worker that a node
+ * gives to its port; return whether it belongs to a stream. */
 bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
 	bool is_push, const struct sw_tx_frame *t);
 
-/* sim_groups_count - chunks of all collectives, and pushes of them; how many of
- * both may be missing. */
+/* sim_groups_count - count the chunks of all collectives and their pushes; set
+ * how many of both may be missing. */
 void sim_groups_count(const struct sim_job *job, uint64_t *n_chunks,
 	uint64_t *n_pushes, uint64_t *n_less);
 
-/* sim_groups_wrong - after a run and a pause: NULL, or what is wrong with how
- * collectives ended, memory or servers. */
+/* sim_groups_wrong - after a run and a pause: return NULL, or what is wrong
+ * with the end of a collective, with memory or with servers. */
 const char *sim_groups_wrong(struct sim_job *job);
 
 void sim_seen_close(struct sim_job *job);
 
-/* Cookies of collectives. */
+/* Marks cookies of collectives. */
 #define SIM_COOKIE_COLL (1ULL << 32)
 
 #endif

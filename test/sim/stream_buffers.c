@@ -1,8 +1,9 @@
-/* stream_buffers.c - what members of a group give and get, byte by byte.
+/* stream_buffers.c - contents of a group's buffers, byte by byte.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A buffer has all parts of its collective, whether this one uses them or not,
- * and a guard on both sides: what is not to be written stays as it was made.
+ * A buffer has all parts of its collective, whether the call uses them or not,
+ * and a guard on both sides. Bytes that the call must not write keep their
+ * initial value.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,12 +48,12 @@ static int64_t fold(enum sw_reduce_op op, int64_t a, int64_t b)
 		return (int64_t)((uint64_t)a * (uint64_t)b);
 	case SW_BAND:
 		return a & b;
-	default: /* digits do not overlap: all the same */
+	default: /* digits do not overlap, so OR is also the sum */
 		return a | b;
 	}
 }
 
-/* As it is in its type: the highest digit of four members is the sign of i8. */
+/* Convert to the type: the highest digit of four members is the sign of i8. */
 static int64_t in_type(const struct sim_coll *c, int64_t v)
 {
 	return c->dtype == SW_I8 ? (int8_t)v : v;
@@ -82,10 +83,10 @@ int64_t sim_coll_sum(
 	return c->op == SW_AVG ? all / (int64_t)g->n_ranks : all;
 }
 
-/* --- where they lie --- */
+/* --- layout --- */
 
-/* Elements of a buffer: @n of them from @at on are element @first and so on of
- * all parts. */
+/* Part of a buffer: the @n elements at index @at are elements @first and
+ * following, counted through all parts. */
 struct range {
 	uint64_t at, first, n;
 };
@@ -97,11 +98,11 @@ struct view {
 	struct sim_coll c;
 	uint32_t elem_bytes;
 	uint64_t bytes;           /* size of a buffer, without guards */
-	struct range gives, gets; /* from the beginning of a buffer */
-	uint8_t *from, *to;       /* where those begin */
+	struct range gives, gets; /* indices in a buffer */
+	uint8_t *from, *to;       /* start of the buffers */
 };
 
-/* Its place among the ranks of the group. */
+/* Return the rank's place among the ranks of the group. */
 static uint64_t place_of(const struct sim_group *g, uint32_t rank)
 {
 	uint64_t i = 0;
@@ -150,7 +151,7 @@ static uint8_t *buffer(uint64_t bytes, uint8_t with)
 	return p + GUARD;
 }
 
-/* In a sum one local rank gives each element. */
+/* Does this local rank give the element? In a sum exactly one does. */
 static bool has_share(const struct view *v, uint64_t elem)
 {
 	uint32_t group = v->seat % SIM_GROUPS, local = v->seat / SIM_GROUPS;
@@ -161,7 +162,8 @@ static bool has_share(const struct view *v, uint64_t elem)
 	return !sw_coll_is_sum(v->c.kind) || (elem + v->coll) % n == at;
 }
 
-/* Return the other ranks' value there: the result is @given all the same. */
+/* Return the neutral value that the worker's other ranks give, so that the
+ * result is still @given. */
 static int64_t nothing(const struct view *v, int64_t given)
 {
 	bool is_small = v->elem_bytes == 1;
@@ -182,7 +184,8 @@ static int64_t nothing(const struct view *v, int64_t given)
 	}
 }
 
-/* An element as it is when @is_result, or as this rank gives it. */
+/* Return the bits of an element in the result (@is_result), or as this rank
+ * gives it. */
 static uint64_t bits_of(const struct view *v, bool is_result, uint64_t elem)
 {
 	const struct sim_job *job = v->w->job;
@@ -240,7 +243,7 @@ void sim_coll_free(struct sim_worker *w, uint32_t seat, uint32_t coll)
 	struct sim_of_group *of = &w->of_group[seat];
 	struct view v = view_of(w, seat, coll);
 
-	memset(v.from, GONE, v.bytes); /* shows a late reader */
+	memset(v.from, GONE, v.bytes); /* exposes a late reader */
 	free(v.from - GUARD);
 	if (v.to != v.from) {
 		memset(v.to, GONE, v.bytes);
@@ -257,7 +260,7 @@ void sim_coll_spoil(struct sim_worker *w, uint32_t seat, uint32_t coll)
 	memset(v.to, GONE, v.bytes);
 }
 
-/* --- what is in them --- */
+/* --- contents --- */
 
 static uint64_t count_other(const uint8_t *p, uint64_t n, uint8_t with)
 {
@@ -268,8 +271,8 @@ static uint64_t count_other(const uint8_t *p, uint64_t n, uint8_t with)
 	return wrong;
 }
 
-/* Bytes of a buffer that are neither in @a nor in @b as they must be, nor,
- * where both are not, @with.  The first that has an element says what it is. */
+/* Count the errors in a buffer: elements in @gets must be the result, other
+ * elements in @gives the contribution, and all other bytes @with. */
 static uint64_t count_in(const struct view *v, const uint8_t *p, uint8_t with,
 	const struct range *gets, const struct range *gives)
 {

@@ -14,7 +14,7 @@ static uint16_t draw_member(uint64_t members, uint64_t *x)
 	return (uint16_t)__builtin_ctzll(members);
 }
 
-/* Sums of all members must be exact in it. */
+/* Draw a dtype in which the sum of all members is exact. */
 static uint32_t draw_dtype(const struct sim_job *job, uint64_t *x)
 {
 	static const uint32_t dtypes[] = {
@@ -27,7 +27,7 @@ static uint32_t draw_dtype(const struct sim_job *job, uint64_t *x)
 	return sim_below(x, 3) ? dtypes[sim_below(x, most)] : SW_I32;
 }
 
-/* From one element to more than the window, now and then to four. */
+/* Draw one element to more than a window, sometimes four windows. */
 static uint64_t draw_count(
 	const struct sim_job *job, const struct sim_group *g, uint64_t *x)
 {
@@ -44,8 +44,8 @@ static uint64_t draw_count(
 	}
 }
 
-/* Draw an operation that is exact on members' digits, which do not overlap: for
- * floats not all. */
+/* Draw an operation that is exact on members' digits, which do not overlap;
+ * floats allow fewer. */
 static enum sw_reduce_op draw_op(const struct sim_coll *c, uint64_t *x)
 {
 	static const enum sw_reduce_op ops[] = {
@@ -68,7 +68,7 @@ static struct sim_coll draw_coll(
 		.root = g->ranks[sim_below(x, g->n_ranks)],
 		.is_in_place = sim_below(x, 2)};
 
-	/* all parts as many as if each member had one rank */
+	/* Size all parts as if each member had one rank. */
 	if (sim_coll_n_parts(g, &c) > 1)
 		c.n_elems =
 			1 + (c.n_elems - 1) *
@@ -78,8 +78,8 @@ static struct sim_coll draw_coll(
 	return c;
 }
 
-/* Chunks count from 1; here also from where 16 or 32 bits of their number end
- * soon, but not before each slot was used. */
+/* Draw the first chunk number: 1, or a number shortly before 16 or 32 bits of
+ * it wrap, far enough to use each slot once. */
 static uint32_t draw_start(const struct sim_group *g, uint64_t *x)
 {
 	uint32_t window = 1u << g->window_log2;
@@ -95,7 +95,7 @@ static uint32_t draw_start(const struct sim_group *g, uint64_t *x)
 	}
 }
 
-/* In most groups all local ranks of a member take part. */
+/* Draw the members; in most groups all local ranks of a member take part. */
 static void draw_members(
 	const struct sim_job *job, struct sim_group *g, uint64_t *x)
 {
@@ -120,7 +120,7 @@ static void draw_group(
 	g->start = draw_start(g, x);
 }
 
-/* --- a member that calls one differently --- */
+/* --- a member that calls a collective differently --- */
 
 static bool are_alike(const struct sim_coll *a, const struct sim_coll *b)
 {
@@ -215,7 +215,7 @@ void sim_clash_draw(struct sim_job *job)
 	if (k.how == SIM_ELSE_ROOT && c->kind != SW_BCAST &&
 		c->kind != SW_REDUCE)
 		k.how = SIM_ELSE_DTYPE;
-	if (g->members & (g->members - 1)) /* else nobody differs */
+	if (g->members & (g->members - 1)) /* one member alone cannot differ */
 		job->clash = k;
 }
 

@@ -1,9 +1,9 @@
-/* stream_oracle.c - frames of streams, and how their collectives end.
+/* stream_oracle.c - check frames of streams and the end of collectives.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Where a PUSH lies in its member's buffer says which elements chunk j at a
- * server has; all members' and all results must agree.  So the oracle knows
- * nothing of how collectives divide and where they are placed.
+ * The place of a PUSH in its member's buffer shows which elements chunk j at a
+ * server has. All members' pushes and all results must agree. So the oracle
+ * does not depend on how collectives are divided and placed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 /* A frame of a stream as its engine gave it to a port. */
 struct sight {
 	struct sim_job *job;
-	const struct sim_worker *w; /* worker that sends or gets it */
+	const struct sim_worker *w; /* the worker that sends or receives it */
 	uint32_t group, engine;
 	struct sw_header h;
 	const uint8_t *payload;
@@ -49,7 +49,8 @@ static bool find_group(const struct sim_job *job, uint32_t key, uint32_t *out)
 	return false;
 }
 
-/* The server's engine at the other end of a PUSH, or this end of a RESULT. */
+/* Return the server's engine: the receiver of a PUSH, or the sender of a
+ * RESULT. */
 static uint32_t engine_of(const struct sim_job *job, uint32_t from,
 	bool is_push, const struct sw_tx_frame *t)
 {
@@ -83,7 +84,7 @@ static struct sim_seen *seen_of(const struct sight *s)
 	return &log->seen[i];
 }
 
-/* Elements that are not what they must be. */
+/* Count wrong elements. */
 static uint64_t count_wrong(const struct sight *s, const struct sim_coll *c,
 	uint64_t first, uint32_t n)
 {
@@ -102,7 +103,7 @@ static uint64_t count_wrong(const struct sight *s, const struct sim_coll *c,
 	return wrong;
 }
 
-/* The member that a chunk has as its root. */
+/* Return the member that is the root of a chunk. */
 static uint32_t root_of(const struct sim_job *job, const struct sim_group *g,
 	const struct sim_coll *c, const struct sim_seen *x)
 {
@@ -138,8 +139,8 @@ static void agree(const struct sight *s, const struct sim_coll *c,
 		accuse(s, "wrong root");
 }
 
-/* Where the piece that a worker's lane has at this link and number begins, all
- * parts counted through; UINT64_MAX: it has none. */
+/* Return the first element of the chunk that a worker's lane has at this link
+ * and number, counted through all parts; UINT64_MAX: none. */
 static uint64_t place_in(const struct sight *s, const struct sw_worker *lane,
 	const struct sim_coll *c)
 {
@@ -160,8 +161,9 @@ static uint64_t place_in(const struct sight *s, const struct sw_worker *lane,
 	return UINT64_MAX;
 }
 
-/* The first element of a PUSH: of bytes that lie in a rank's buffer by where
- * they do; what several give as one, where its worker says. */
+/* Return the first element of a PUSH: from the address of bytes in a rank's
+ * buffer, or, if several ranks' bytes were summed first, from the worker's
+ * state. */
 static uint64_t first_of(
 	const struct sight *s, uint32_t coll, const struct sim_coll *c)
 {
@@ -177,8 +179,8 @@ static uint64_t first_of(
 	return first;
 }
 
-/* A rank of the worker that has the collective open, or whose worker has ended,
- * which other lanes may learn later; SIM_SEATS: none. */
+/* Return a rank of the worker that has the collective open, or whose worker has
+ * ended (other lanes may learn that later); SIM_SEATS: none. */
 static uint32_t find_open(const struct sight *s, uint32_t coll)
 {
 	uint32_t seat = s->group;
@@ -218,7 +220,7 @@ static void check_push(const struct sight *s)
 		agree(s, &c, first, n);
 }
 
-/* Each chunk that a WANT asks for. */
+/* Check each chunk that a WANT asks for. */
 static void check_want(struct sight s)
 {
 	if (!s.h.weight || s.h.weight > SW_WANT_MAX || s.h.payload_len)
@@ -236,7 +238,7 @@ static void check_result(const struct sight *s)
 	uint64_t to;
 
 	if (coll < g->n_colls && sim_clash_is_in(s->job, s->group, coll))
-		return; /* a rank that ends well checks it */
+		return; /* checked when a rank's call ends well */
 	if (!x || !x->n || x->coll != s->h.chunk) {
 		accuse(s, "nobody pushed it");
 		return;
@@ -262,7 +264,7 @@ bool sim_stream_on_tx(struct sim_job *job, uint32_t from, uint32_t worker,
 		.payload = t->payload,
 		.is_push = is_push};
 
-	/* As an engine would write it. */
+	/* Read the fields where an engine writes them. */
 	memcpy(&s.h.key, t->head + 16, 4);
 	memcpy(&s.h.round, t->head + 20, 4);
 	memcpy(&s.h.chunk, t->head + 24, 4);
@@ -293,13 +295,13 @@ void sim_seen_close(struct sim_job *job)
 
 /* --- the end --- */
 
-/* A group of one worker works there, and no server takes part. */
+/* Does the group have one worker only? Then no server takes part. */
 static bool is_here(const struct sim_group *g)
 {
 	return !(g->members & (g->members - 1));
 }
 
-/* Chunks that servers see. */
+/* Return the number of chunks that servers see. */
 static uint64_t n_chunks_of(const struct sim_job *job, uint32_t group)
 {
 	const struct sim_group *g = &job->groups[group];
@@ -333,8 +335,8 @@ void sim_groups_count(const struct sim_job *job, uint64_t *n_chunks,
 	}
 }
 
-/* A stream of this group at a server: what of it is not as it must be when all
- * is done; *n_done: its chunks that are. */
+/* Check a stream of this group at a server after the run; return NULL or the
+ * error. Add its complete chunks to *n_done. */
 static const char *stream_wrong(const struct sim_job *job, uint32_t group,
 	const struct sw_job *sj, uint64_t *n_done)
 {
@@ -392,7 +394,7 @@ static const char *servers_wrong(const struct sim_job *job, uint32_t group)
 	return wrong;
 }
 
-/* Does it name a rank of this worker? */
+/* Does @why name a rank of this worker? */
 static bool names(const char *why, const struct sim_worker *w)
 {
 	char rank[16];
@@ -417,7 +419,8 @@ static bool is_in(const struct sim_job *job, uint32_t group, uint32_t rank)
 	return false;
 }
 
-/* It names the group, and two of its ranks, or who has ended it. */
+/* Check that the error names the group, and two of its ranks or the rank that
+ * ended it. */
 static const char *sentence_wrong(
 	const struct sim_job *job, uint32_t group, const char *why)
 {
@@ -439,7 +442,7 @@ static const char *sentence_wrong(
 	return n > 1 ? NULL : "a sentence that does not name two ranks";
 }
 
-/* How a rank's collectives of a group have ended. */
+/* Check how a rank's collectives of a group have ended. */
 static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 {
 	const struct sim_job *job = w->job;
@@ -465,12 +468,12 @@ static const char *ends_wrong(const struct sim_worker *w, uint32_t seat)
 			       : "a sentence that does not name who is gone";
 	if (why && !sim_clash_is_in(job, group, SIM_COLLS))
 		return "a group is dead";
-	if (!why && of->err) /* lost if all its ranks ended well */
+	if (!why && of->err) /* may be lost only after success */
 		return "a member knows of no clash";
 	return why ? sentence_wrong(job, group, why) : NULL;
 }
 
-/* The same of all its ranks, but of one that was killed. */
+/* Check all ranks of a worker, except a rank that was killed. */
 static const char *worker_wrong(const struct sim_worker *w)
 {
 	const struct sim_job *job = w->job;

@@ -1,9 +1,9 @@
-/* trace_again.c - groups that are opened again and again.
+/* trace_again.c - groups that are opened and closed repeatedly.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each worker opens a stream, calls a collective of it, closes it and, when it
- * has gone there, opens the next one at the same index, whether or not the
- * others are as far.
+ * Each worker opens a stream, calls a collective of it and closes it. When the
+ * close has completed at this worker, it opens the next stream at the same
+ * index. It does not wait for the other workers.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ enum {
 	ELEMS = 700, /* three chunks */
 	OFTEN = 10000,
 	SOME = 300,
-	FEW = 4, /* indices that a coordinator has left */
+	FEW = 4, /* free indices left at the coordinator */
 };
 
 enum state { IDLE, OPENING, CALLING, CLOSING };
@@ -24,8 +24,8 @@ enum state { IDLE, OPENING, CALLING, CLOSING };
 /* A worker's script. */
 struct opener {
 	enum state state;
-	uint32_t n;  /* groups that it has closed, and that have gone */
-	uint32_t id; /* id of the last one; 0: none yet */
+	uint32_t n;  /* groups that it has closed completely */
+	uint32_t id; /* id of the last group; 0: none yet */
 	int32_t from[SIM_LOCAL][ELEMS], to[SIM_LOCAL][ELEMS];
 };
 
@@ -124,8 +124,7 @@ static void step(struct check *c, struct scene *s, uint32_t r)
 	}
 }
 
-/* As if all others were taken: each key is soon followed by one of the next
- * generation. */
+/* Use up most indices, so that the next generation of a key soon follows. */
 static void leave_few(struct sim_job *job)
 {
 	struct sw_bitmap *free = &job->servers[0]->jobs[0].shard.free;
@@ -149,7 +148,7 @@ static struct scene *open_scene(struct sim_job *job, uint32_t often)
 	if (!s)
 		abort();
 	job->n_tensors = job->n_first = 1;
-	job->is_edited = true; /* elements are looked at here */
+	job->is_edited = true; /* this file checks the elements */
 	s->job = job;
 	s->often = often;
 	for (uint32_t r = 0; r < job->n_workers; r++)
@@ -179,8 +178,8 @@ static void close_scene(struct check *c, struct scene *s)
 	free(s);
 }
 
-/* Until all are through; memory that engines hold is as it was, and never more
- * than with the first groups. */
+/* Run until all workers are done. Then engines must hold as much memory as
+ * before, and never more than with the first groups. */
 static void run(struct check *c, struct scene *s)
 {
 	struct sim_job *job = s->job;
@@ -210,7 +209,7 @@ static struct sim_job *new_groups(uint32_t n_workers, uint32_t n_servers)
 	return job;
 }
 
-/* The keys' indices are used two times and more. */
+/* Use each index of a key at least twice. */
 static void again_often(struct check *c)
 {
 	run(c, open_scene(new_groups(2, 1), OFTEN));
@@ -225,7 +224,7 @@ static void add_faults(struct sim_job *job)
 		.jitter_ns = 30 * SW_US};
 }
 
-/* A late frame, up to many groups later, changes nothing. */
+/* Late frames, up to many groups later, have no effect. */
 static void again_with_faults(struct check *c)
 {
 	struct sim_job *job = new_groups(3, 2);
@@ -237,7 +236,7 @@ static void again_with_faults(struct check *c)
 	run(c, s);
 }
 
-/* Lanes, local ranks and servers of several lcores. */
+/* Use lanes, local ranks and servers of several lcores. */
 static void again_of_lanes(struct check *c)
 {
 	struct sim_job *job = new_groups(2, 2);

@@ -8,8 +8,8 @@
 
 enum { A, B, C };
 
-/* 1. A pushes 2, is answered, pushes 3; 3 overtakes a second copy of 2.  No
- * delta is lost, none is added twice, however late it comes. */
+/* 1. A pushes 2, gets an answer and pushes 3; 3 overtakes a duplicate of 2. No
+ * delta is lost and none is added twice, however late it arrives. */
 static void a12_deltas_again_and_late(struct check *c)
 {
 	struct hand_rig rig;
@@ -33,7 +33,8 @@ static void a12_deltas_again_and_late(struct check *c)
 	hand_close(&rig);
 }
 
-/* "Newer: fold it, last = 4" would lose 3 for ever. */
+/* A server that folded any newer delta and set last = 4 would lose 3 for
+ * ever. */
 static void a12_a_gap_is_not_folded(struct check *c)
 {
 	struct hand_rig rig;
@@ -50,7 +51,7 @@ static void a12_a_gap_is_not_folded(struct check *c)
 	hand_close(&rig);
 }
 
-/* B never says a word, and A does not notice. */
+/* B never pushes, and A is not delayed. */
 static void a12_nobody_is_waited_for(struct check *c)
 {
 	struct hand_rig rig;
@@ -69,8 +70,8 @@ static void a12_nobody_is_waited_for(struct check *c)
 	hand_close(&rig);
 }
 
-/* An answer that is lost and built again while others push is one value with
- * its CRC, never older than the one before. */
+/* A lost answer is rebuilt while others push: it is one value with its CRC, and
+ * never older than the one before. */
 static void a12_a_lost_answer_is_built_anew(struct check *c)
 {
 	struct hand_rig rig;
@@ -82,7 +83,7 @@ static void a12_a_lost_answer_is_built_anew(struct check *c)
 	for (uint32_t r = 2; r < 5; r++)
 		hand_push(&rig, B, r, 0, 1000);
 	hand_empty(&rig);
-	hand_pass(&rig, SW_S / 2); /* not acknowledged */
+	hand_pass(&rig, SW_S / 2); /* no ACK */
 	check(c, hand_take(&rig, A, SW_RESULT, &again), "it came again");
 	check_eq(c, again.h.round, 2, "round");
 	check(c,
@@ -94,7 +95,8 @@ static void a12_a_lost_answer_is_built_anew(struct check *c)
 	hand_close(&rig);
 }
 
-/* The answer waits behind a full port; what leaves is the value of then. */
+/* The answer waits behind a full port; it carries the value at its
+ * departure. */
 static void a12_an_answer_is_copied_when_it_leaves(struct check *c)
 {
 	struct hand_rig rig;
@@ -110,8 +112,8 @@ static void a12_an_answer_is_copied_when_it_leaves(struct check *c)
 	hand_close(&rig);
 }
 
-/* 3. The answer to round r, overtaken by that to r + 1, must not set the
- * worker's parameters back. */
+/* 3. The answer to round r + 1 overtakes the answer to round r, which must not
+ * set the worker's parameters back. */
 static void a12_answers_do_not_go_back(struct check *c)
 {
 	struct sim_job *job = new_job(2 * 336, 12);
@@ -129,8 +131,8 @@ static void a12_answers_do_not_go_back(struct check *c)
 	end_job(c, job);
 }
 
-/* A node that is a hundred times slower in its loop does not hold the other:
- * that has all its rounds when the slow one has few. */
+/* A node with a loop a hundred times slower does not delay the other: the fast
+ * one completes all rounds while the slow one has completed few. */
 static void a12_the_slow_hold_nobody(struct check *c)
 {
 	struct sim_job *job = new_job(100 * 336, 200);
@@ -146,7 +148,7 @@ static void a12_the_slow_hold_nobody(struct check *c)
 	end_job(c, job);
 }
 
-/* A member that dies ends nothing for the others. */
+/* A dead member ends no call of the others. */
 static void a12_the_dead_hold_nobody(struct check *c)
 {
 	struct sim_job *job = new_job(4 * 336, 1000000);
@@ -172,7 +174,8 @@ static void a12_the_dead_hold_nobody(struct check *c)
 	free(job);
 }
 
-/* Beside a sum of the same job: who needs the dead in it is told their name. */
+/* A sum in the same job needs the dead member: it fails with an error that
+ * names the member. */
 static void a12_a_sum_of_the_dead(struct check *c)
 {
 	struct sim_job *job = new_job(100, 1000000);
@@ -191,13 +194,13 @@ static void a12_a_sum_of_the_dead(struct check *c)
 	free(job);
 }
 
-/* --- who left, and a server that does not know it --- */
+/* --- members that left, and a server that does not know it --- */
 
-/* Fate of frames between a worker and server 1. */
+/* What happens to frames from a worker to server 1. */
 struct kept {
 	uint32_t worker;
-	uint32_t lost_types; /* a bit per type */
-	bool is_held;        /* the first PUSH is */
+	uint32_t lost_types; /* as bits */
+	bool is_held;        /* the first PUSH is held */
 };
 
 static enum sim_fate keep(void *ctx, struct sim_frame *f)
@@ -211,8 +214,8 @@ static enum sim_fate keep(void *ctx, struct sim_frame *f)
 	return k->lost_types >> f->bytes[3] & 1 ? SIM_LOST : SIM_PASS;
 }
 
-/* Workers A, B and C; tensor 0 lies at server 0, tensor 1 at server 1, to which
- * @k->worker has a bad way. */
+/* Workers A, B and C; tensor 0 is at server 0, tensor 1 at server 1. The link
+ * from @k->worker to server 1 is bad. */
 static struct sim_job *left_job(struct kept *k)
 {
 	struct sim_job *job = new_job(64 * 336, 0);
@@ -230,7 +233,7 @@ static struct sim_job *left_job(struct kept *k)
 	return job;
 }
 
-/* C comes to server 1 while the others probe, and leave before C pushes. */
+/* C reaches server 1 while the others probe, and they leave before C pushes. */
 static void left_before(struct check *c, int err)
 {
 	struct kept k = {C, 1u << SW_HELLO, true};
@@ -259,8 +262,8 @@ static void a12_who_left_is_not_awaited(struct check *c)
 	left_before(c, 0);
 }
 
-/* A's push is late, and server 1 never hears that it leaves.  C is told that it
- * waits for A, before and after A has left, and has its result all the same. */
+/* A's push is late, and server 1 never gets A's LEAVE. Before and after A
+ * leaves, the server tells C to wait for A. C still gets its result. */
 static void a12_a_push_of_who_left(struct check *c)
 {
 	struct kept k = {A, 0, false};

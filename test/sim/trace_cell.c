@@ -7,7 +7,7 @@
 
 enum { A, B, C };
 
-/* One chunk; A and B push @round; both have got and acknowledged the sum. */
+/* One chunk: A and B push @round, and both acknowledge the sum. */
 static void whole_round(struct hand_rig *rig, uint32_t round)
 {
 	struct test_frame got;
@@ -20,9 +20,10 @@ static void whole_round(struct hand_rig *rig, uint32_t round)
 			peer_ack_one(&rig->r.w[i], 0, got.h.psn);
 }
 
-/* 1. RESULT(1) to B is taken for lost and waits to be sent again.  2. It had
- * come after all: B pushes 2.  3. DONE(2), also unsent; A pushes 3, the slot
- * of 1 is recycled. 4. The frame that leaves now must not be the cell of 3. */
+/* 1. RESULT(1) to B counts as lost and is queued for retransmission.
+ * 2. It did arrive: B pushes 2.
+ * 3. DONE(2) is also unsent; A pushes 3, which recycles the slot of 1.
+ * 4. The frame that leaves now must not carry the cell of 3. */
 static void a2_queued_result_survives_recycle(struct check *c)
 {
 	struct hand_rig rig;
@@ -35,13 +36,13 @@ static void a2_queued_result_survives_recycle(struct check *c)
 	peer_ack_one(&rig.r.w[A], 0, 1);
 	check(c, hand_take(&rig, B, SW_RESULT, &got), "RESULT(1) was sent");
 	rig.is_stuck = true;
-	hand_pass(&rig, SW_S / 2); /* lost, and marked again */
+	hand_pass(&rig, SW_S / 2); /* lost and marked for retransmission */
 	check_eq(c, hand_session(&rig, B)->job->shard.stats->lost, 1,
 		"frames lost");
 	hand_push(&rig, B, 2, 0, 8);
 	hand_push(&rig, A, 2, 0, 2);
 	check(c, hand_chunk(&rig, 0)->cell[0].is_done, "2 is complete");
-	hand_push(&rig, A, 3, 0, 3); /* A has 2 by another road */
+	hand_push(&rig, A, 3, 0, 3); /* A got 2 in another way */
 	check(c, !hand_chunk(&rig, 0)->cell[1].is_done, "3 is not complete");
 	hand_empty(&rig);
 	rig.is_stuck = false;
@@ -54,8 +55,8 @@ static void a2_queued_result_survives_recycle(struct check *c)
 	hand_close(&rig);
 }
 
-/* The mark of an older round is not answered with the cell of a newer one
- * that is not complete, whatever the member asks for. */
+/* The server must not answer a mark of an older round with the incomplete cell
+ * of a newer one, whatever the member asks for. */
 static void a2_query_of_unfinished_round_waits(struct check *c)
 {
 	struct hand_rig rig;
@@ -76,8 +77,8 @@ static void a2_query_of_unfinished_round_waits(struct check *c)
 	hand_close(&rig);
 }
 
-/* The ACK of RESULT(1) comes when RESULT(2) is on its way: that it is lost must
- * still be noticed. */
+/* The ACK of RESULT(1) arrives when RESULT(2) is in flight: the server must
+ * still detect the loss of RESULT(2). */
 static void a2_fate_of_an_older_round(struct check *c)
 {
 	struct hand_rig rig;
@@ -94,8 +95,8 @@ static void a2_fate_of_an_older_round(struct check *c)
 	hand_close(&rig);
 }
 
-/* Another push of a rank whose bit is set, with other bytes, into the complete
- * sum: answered with the same result, never folded. */
+/* A second push, with other bytes, of a rank whose bit is set, into a complete
+ * sum: the server answers with the same result and never folds it. */
 static void a3_push_into_done(struct check *c)
 {
 	struct hand_rig rig;
@@ -131,15 +132,15 @@ static void a3_push_again_and_late(struct check *c)
 	whole_round(&rig, 2);
 	hand_empty(&rig);
 	hand_push(&rig, A, 3, 0, 7);
-	peer_again(&rig.r.w[A], &old); /* into the cell that is now of 3 */
+	peer_again(&rig.r.w[A], &old); /* into the cell that 3 now uses */
 	hand_push(&rig, B, 3, 0, 9);
 	hand_expect(c, &rig, B, 3, 16);
 	check_eq(c, rig.r.srv->stats.push_folded, 6, "folds in the end");
 	hand_close(&rig);
 }
 
-/* A rank that breaks the client's rule, and pushes what nobody may push yet,
- * neither destroys a result that others need nor makes a hole. */
+/* A rank that breaks the client's rule and pushes ahead neither destroys a
+ * result that others need nor makes a hole. */
 static void i3_push_ahead_is_refused(struct check *c)
 {
 	struct hand_rig rig;
@@ -149,11 +150,11 @@ static void i3_push_ahead_is_refused(struct check *c)
 	hand_push(&rig, B, 1, 0, 4);
 	hand_empty(&rig);
 	hand_push(&rig, A, 2, 0, 1);
-	hand_push(&rig, A, 3, 0, 1); /* 2 is not complete */
+	hand_push(&rig, A, 3, 0, 1); /* 2 is incomplete */
 	hand_push(&rig, A, 4, 0, 1);
 	check_eq(c, rig.r.srv->stats.rx_round, 2, "pushes refused");
 	check_eq(c, rig.r.srv->stats.push_folded, 3, "folds");
-	hand_pass(&rig, SW_S); /* B has not acknowledged 1: it comes again */
+	hand_pass(&rig, SW_S); /* the server resends 1 to B */
 	hand_expect(c, &rig, B, 1, 5);
 	hand_push(&rig, B, 2, 0, 4);
 	hand_empty(&rig);
@@ -177,30 +178,31 @@ static void expect_answer(struct check *c, struct hand_rig *rig, uint32_t i,
 	check_eq(c, a.round, round, "its round");
 }
 
-/* A QUERY has four answers, whatever was acknowledged before. */
+/* A QUERY has four answers, independent of earlier acknowledgements. */
 static void a5_query_has_four_answers(struct check *c)
 {
 	struct hand_rig rig;
 
 	hand_open(&rig, 2, 100);
-	expect_answer(c, &rig, A, 1, SW_ANSWER_NEED); /* not reached */
+	expect_answer(c, &rig, A, 1, SW_ANSWER_NEED); /* round not reached */
 	hand_push(&rig, A, 1, 0, 1);
 	expect_answer(c, &rig, A, 1, SW_ANSWER_WAIT);
-	expect_answer(c, &rig, B, 1, SW_ANSWER_NEED); /* bit is clear */
+	expect_answer(c, &rig, B, 1, SW_ANSWER_NEED); /* B's bit is clear */
 	hand_push(&rig, B, 1, 0, 4);
-	peer_ack_one(&rig.r.w[A], 0, 1); /* false: A has lost it */
+	peer_ack_one(&rig.r.w[A], 0, 1); /* a false ACK: A has lost it */
 	hand_empty(&rig);
 	peer_query(&rig.r.w[A], 0, 1, 0);
 	hand_expect(c, &rig, A, 1, 5);
 	hand_push(&rig, A, 2, 0, 1);
-	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE); /* it held 1 */
+	expect_answer(c, &rig, A, 1, SW_ANSWER_GONE); /* the cell held 1 */
 	hand_push(&rig, B, 2, 0, 4);
 	hand_push(&rig, A, 3, 0, 1);
-	expect_answer(c, &rig, B, 1, SW_ANSWER_GONE); /* recycled */
+	expect_answer(c, &rig, B, 1, SW_ANSWER_GONE); /* cell recycled */
 	hand_close(&rig);
 }
 
-/* The result was lost, its ACK is false: the push alone asks for it. */
+/* The result is lost and its ACK is false: the repeated push alone asks for
+ * it. */
 static void a5_push_again_acts_as_query(struct check *c)
 {
 	struct hand_rig rig;
@@ -215,7 +217,7 @@ static void a5_push_again_acts_as_query(struct check *c)
 	hand_close(&rig);
 }
 
-/* A frame in flight is not sent twice because it is asked for twice. */
+/* Asking twice for a frame in flight does not send it twice. */
 static void a18_query_of_what_is_on_its_way(struct check *c)
 {
 	struct hand_rig rig;
@@ -234,31 +236,31 @@ static void a18_query_of_what_is_on_its_way(struct check *c)
 	hand_close(&rig);
 }
 
-/* Results obey the credit of the worker, also when they are queried (I5). */
+/* Results obey the worker's credit, also after a QUERY (I5). */
 static void a18_results_obey_the_grant(struct check *c)
 {
 	struct hand_rig rig;
-	uint32_t n = 10; /* within a window that has not grown */
+	uint32_t n = 10; /* within the initial window */
 	uint64_t granted;
 
 	hand_open(&rig, 2, n * PEER_CHUNK);
 	granted =
 		hand_session(&rig, A)->peer.flow.consumed + 3 * PEER_QUANTA + 1;
-	rig.r.w[A].grant = (uint32_t)granted; /* not more than it was */
+	rig.r.w[A].grant = (uint32_t)granted; /* no increase */
 	hand_session(&rig, A)->peer.flow.granted = granted;
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t k = 0; k < n; k++)
 			hand_push(&rig, i, 1, k, 1);
 	for (uint32_t k = 0; k < n; k++)
 		peer_query(&rig.r.w[A], 0, 1, k);
-	/* The last may overdraw. */
+	/* The last one may overdraw. */
 	check_eq(c, hand_count(&rig, A, SW_RESULT), 4, "RESULTs to A");
 	check_eq(c, hand_count(&rig, B, SW_RESULT), n, "RESULTs to B");
 	hand_close(&rig);
 }
 
-/* A late QUERY of a member that has passed on is GONE and harms nobody; a late
- * push is only acknowledged. */
+/* A late QUERY of a member in a later round gets GONE and has no effect; the
+ * server only acknowledges a late push. */
 static void f_late_frames_of_old_rounds(struct check *c)
 {
 	struct hand_rig rig;
@@ -281,7 +283,8 @@ static void f_late_frames_of_old_rounds(struct check *c)
 	hand_close(&rig);
 }
 
-/* Validate before mutate: wrong in one thing each, nothing changes (I4). */
+/* Validate before mutate: each frame has one error, and none changes anything
+ * (I4). */
 static void i4_nothing_changes_before_all_is_checked(struct check *c)
 {
 	struct hand_rig rig;
@@ -295,8 +298,8 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 	good = rig.sent;
 	h = good.h;
 	bad = good;
-	bad.bytes[SW_HEAD_BYTES + 8] ^= 1; /* B's session, payload damaged */
-	h.session = rig.r.w[B].session;    /* with the seed of A */
+	bad.bytes[SW_HEAD_BYTES + 8] ^= 1; /* B's session, damaged payload */
+	h.session = rig.r.w[B].session;    /* B's session, A's seed */
 	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_head_crc, 1, "wrong seeds");
@@ -304,7 +307,7 @@ static void i4_nothing_changes_before_all_is_checked(struct check *c)
 	header_encode(&h, bad.bytes);
 	peer_again(&rig.r.w[B], &bad);
 	check_eq(c, st->rx_payload_crc, 1, "payloads damaged");
-	peer_again(&rig.r.w[A], &bad); /* B's session from A's address */
+	peer_again(&rig.r.w[A], &bad); /* B's session, A's address */
 	check_eq(c, st->rx_source, 1, "wrong sources");
 	h.session ^= 1;
 	header_encode(&h, bad.bytes);

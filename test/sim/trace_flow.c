@@ -18,8 +18,8 @@ static enum sim_fate lose_first_of_chunk_3(void *ctx, struct sim_frame *f)
 								     : SIM_PASS;
 }
 
-/* One push of rank 0 is lost and acknowledged all the same: it must find out
- * by QUERY and push again. */
+/* One push of rank 0 is lost but acknowledged: rank 0 must find that out by
+ * QUERY, and push again. */
 static void a5_false_ack_repaired_by_query(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 1);
@@ -37,14 +37,14 @@ static void a5_false_ack_repaired_by_query(struct check *c)
 	end_job(c, job);
 }
 
-/* An ACK counts only if it is newer than every one honoured before. */
+/* An ACK counts only if it is newer than all ACKs accepted before. */
 static void a5_old_ack_is_ignored(struct check *c)
 {
 	struct hand_rig rig;
 	struct test_frame old, got;
 
 	hand_open(&rig, 2, 100);
-	peer_ack_one(&rig.r.w[B], 0, 1); /* a packet never sent */
+	peer_ack_one(&rig.r.w[B], 0, 1); /* a packet that was never sent */
 	old = rig.sent;
 	peer_ack_one(&rig.r.w[B], 0, 0);
 	hand_push(&rig, A, 1, 0, 1);
@@ -59,8 +59,7 @@ static void a5_old_ack_is_ignored(struct check *c)
 	hand_close(&rig);
 }
 
-/* An ACK that a later frame of another kind has overtaken says something new
- * all the same. */
+/* An ACK that a later frame of another kind has overtaken still counts. */
 static void a5_overtaken_ack_counts(struct check *c)
 {
 	struct hand_rig rig;
@@ -81,11 +80,11 @@ static void a5_overtaken_ack_counts(struct check *c)
 	hand_close(&rig);
 }
 
-/* The same at the worker: nothing arrives, then the first ACK arrives again and
- * names everything open. */
+/* The same at the worker: no frame arrives, then the first ACK arrives again
+ * and names everything open. */
 struct old_ack {
 	struct sim_frame *f;
-	bool is_deaf; /* rank 0 */
+	bool is_deaf; /* rank 0 gets no frames */
 };
 
 static enum sim_fate keep_first_ack(void *ctx, struct sim_frame *f)
@@ -158,7 +157,7 @@ static enum sim_fate lose_every_other_push(void *ctx, struct sim_frame *f)
 	return is_type(f, SW_PUSH, 1) && (*n)++ % 2 ? SIM_LOST : SIM_PASS;
 }
 
-/* Half of all pushes are lost, many windows of them: no credit may leak. */
+/* Half of all pushes are lost over many windows: no credit may leak. */
 static void a9_credit_leak_by_loss(struct check *c)
 {
 	struct sim_job *job = new_job(200 * 336, 5);
@@ -177,7 +176,7 @@ static void a9_credit_leak_by_loss(struct check *c)
 	end_job(c, job);
 }
 
-/* A replayed grant opens nothing, nor does one that is beyond belief. */
+/* A replayed grant has no effect, and neither has an implausibly large one. */
 static void a9_stale_grant(struct check *c)
 {
 	struct hand_rig rig;
@@ -195,7 +194,7 @@ static void a9_stale_grant(struct check *c)
 	peer_keepalive(&rig.r.w[A]);
 	granted = f->granted;
 	check_eq(c, granted, 610000, "granted");
-	/* The old frame says more than it did, as after a wrap. */
+	/* Raise the old frame's grant, as after a wrap. */
 	old.h.psn = 1;
 	old.h.grant = 620000;
 	frame_seal(&old);
@@ -207,9 +206,9 @@ static void a9_stale_grant(struct check *c)
 	hand_close(&rig);
 }
 
-/* The only frame of a class comes minutes late, when 2 TiB have passed in the
- * others: what it says about consumption is not news, though it is the newest
- * of its class, and must not carry the grant away. */
+/* The only frame of its class arrives minutes late, after 2 TiB of other
+ * classes. It is the newest of its class, but its count of consumed bytes is
+ * stale and must not change the grant. */
 static void a9_stale_consumption(struct check *c)
 {
 	struct hand_rig rig;
@@ -233,8 +232,8 @@ static enum sim_fate lose_first_push(void *ctx, struct sim_frame *f)
 	return is_type(f, SW_PUSH, 1) && !(*n)++ ? SIM_LOST : SIM_PASS;
 }
 
-/* The only frame that the grant allows is lost: the timeout may exceed it by
- * one, and need not wait for a keepalive. */
+/* The only frame that the grant allows is lost: after the timeout the sender
+ * may exceed the grant by one frame, without waiting for a keepalive. */
 static void a9_probe_after_a_timeout(struct check *c)
 {
 	struct sim_job *job = new_job(100, 1);
@@ -250,8 +249,8 @@ static void a9_probe_after_a_timeout(struct check *c)
 	end_job(c, job);
 }
 
-/* The answer to a push is late, the push is taken for lost and sent again, and
- * that frame is lost: it was not needed, but has used the credit. */
+/* The answer to a push is late, so the push counts as lost; the retransmission
+ * is lost too. It was needless, but has used credit. */
 static enum sim_fate lose_needless(void *ctx, struct sim_frame *f)
 {
 	uint32_t *n_lost = ctx;
@@ -276,7 +275,7 @@ static void a9_needless_retransmission_is_lost(struct check *c)
 	job->net.hook = lose_needless;
 	job->net.hook_ctx = &n_lost;
 	sim_job_open(job);
-	while (!n_lost) /* the RESULT's own timeout comes a little later */
+	while (!n_lost) /* the RESULT's own timeout comes slightly later */
 		sim_job_pass(job, 5 * SW_US);
 	while (job->net.n_held)
 		sim_net_release(&job->net, 0);
@@ -285,7 +284,7 @@ static void a9_needless_retransmission_is_lost(struct check *c)
 	end_job(c, job);
 }
 
-/* B sends what it was not given credit for, and says so. */
+/* B overdraws its credit and says so. */
 static void a9_overdraw_is_policed(struct check *c)
 {
 	struct hand_rig rig;
@@ -298,14 +297,15 @@ static void a9_overdraw_is_policed(struct check *c)
 	check_eq(c, rig.r.srv->stats.rx_credit, 1, "frames beyond the credit");
 	check_eq(c, hand_chunk(&rig, 0)->cell[1].got, 1, "folded");
 	check(c, hand_count(&rig, B, SW_KEEPALIVE), "B is told its grant");
-	/* Told, it is within its budget again, and so is what comes next. */
+	/* After the report, B and its next frames are within the budget
+	 * again. */
 	hand_push(&rig, B, 1, 0, 4);
 	hand_push(&rig, B, 1, 1, 4);
 	check_eq(c, rig.r.srv->stats.push_folded, 3, "contributions folded");
 	hand_close(&rig);
 }
 
-/* B never says that it has consumed anything. */
+/* B never reports consumption. */
 static void a9_overdraw_without_a_word(struct check *c)
 {
 	struct hand_rig rig;
@@ -313,7 +313,7 @@ static void a9_overdraw_without_a_word(struct check *c)
 
 	hand_open(&rig, 2, n * PEER_CHUNK);
 	window = rig.r.params.window_bytes / SW_QUANTUM;
-	rig.is_stuck = true; /* so that it is given nothing more */
+	rig.is_stuck = true; /* prevents new grants */
 	for (uint32_t k = 0; k < n; k++) {
 		rig.r.w[B].consumed = 0;
 		hand_push(&rig, B, 1, k, 4);
@@ -327,7 +327,8 @@ static void a9_overdraw_without_a_word(struct check *c)
 	hand_close(&rig);
 }
 
-/* A window of one frame is not served at the pace of delayed ACKs. */
+/* With a window of one frame, the server acknowledges at once, without delayed
+ * ACKs. */
 static void a9_small_window_is_acknowledged_at_once(struct check *c)
 {
 	struct sim_job *job = new_job(64 * 336, 1);
@@ -358,8 +359,8 @@ static bool has_first(void *ctx)
 	return job->workers[0].round[0] == 1;
 }
 
-/* Urgent frames overtake bulk in the switch: no number of the bulk counts as
- * lost because later frames of another class were acknowledged. */
+/* Urgent frames overtake bulk frames in the switch: ACKs of later frames of
+ * another class do not make bulk frames count as lost. */
 static void a10_classes_reorder(struct check *c)
 {
 	struct sim_job *job = new_job(4 * 336, 1);
@@ -392,8 +393,8 @@ static bool has_pushed(void *ctx)
 	return job->workers[0].engine.stats.push_folded >= 5;
 }
 
-/* A worker sleeps longer than its timeout while answers wait in its port: it
- * must look there before it believes in a loss. */
+/* A worker sleeps past its timeout while answers wait in its port: it must poll
+ * the port before it assumes a loss. */
 static void a17_timers_after_poll_gap(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 1);
@@ -410,13 +411,13 @@ static void a17_timers_after_poll_gap(struct check *c)
 	end_job(c, job);
 }
 
-/* A server that was stopped for 15 s accuses nobody of silence. */
+/* A server that was stopped for 15 s declares no worker dead. */
 static void a17_stopped_server_accuses_nobody(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 3);
 
 	sim_job_open(job);
-	for (uint32_t r = 0; r < 2; r++) /* they are patient, it is not */
+	for (uint32_t r = 0; r < 2; r++) /* workers wait longer */
 		job->workers[r].engine.params.dead_after = 40 * SW_S;
 	sim_net_run(&job->net, 2 * SW_S, has_pushed, job);
 	sim_node_freeze(&job->net.nodes[0], 15 * SW_S);
@@ -425,7 +426,8 @@ static void a17_stopped_server_accuses_nobody(struct check *c)
 	end_job(c, job);
 }
 
-/* The same when nothing has waited for it: it was deaf, they were not dumb. */
+/* The same with an empty port: the server received no frames, but the workers
+ * did send. */
 static void a17_deaf_server_accuses_nobody(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 3);
@@ -446,8 +448,8 @@ static void a17_deaf_server_accuses_nobody(struct check *c)
 
 /* --- A18 --- */
 
-/* Rank 1 comes two seconds late.  Rank 0, with 2,000 chunks folded, asks in
- * growing pauses for a few of them, and no result is sent twice. */
+/* Rank 1 comes two seconds late. Rank 0, with 2,000 chunks folded, queries a
+ * few of them at growing intervals, and the server sends no result twice. */
 static void a18_query_storm(struct check *c)
 {
 	struct sim_job *job = new_job(2000 * 336, 1);
@@ -457,7 +459,7 @@ static void a18_query_storm(struct check *c)
 	sim_job_open(job);
 	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
 	check(c, st->queries > 0, "there were QUERIES");
-	/* 1, 2, 4 … 64, then every 100 ms: 27 frames of 64 chunks. */
+	/* 1, 2, 4 … 64 ms, then every 100 ms: 27 frames of 64 chunks. */
 	check(c, st->queries <= 30 * SW_QUERY_MAX, "few QUERIES");
 	check_eq(c, job->servers[0]->stats.results, 2 * 2000, "RESULTs sent");
 	check_eq(c, job->servers[0]->stats.retransmissions, 0,
@@ -465,8 +467,7 @@ static void a18_query_storm(struct check *c)
 	end_job(c, job);
 }
 
-/* Without any fault nothing is sent twice, neither by the fast nor by the slow
- * of two workers. */
+/* Without faults, neither the fast nor the slow worker sends a frame twice. */
 static void c_no_fault_no_retransmission(struct check *c)
 {
 	struct sim_job *job = new_job(500 * 336, 4);

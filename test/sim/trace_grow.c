@@ -1,9 +1,9 @@
-/* trace_grow.c - tensors that are pushed before all of them is there.
+/* trace_grow.c - tensors that the process writes while they are pushed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * How much is there when the test says: the mark. The bytes beyond it differ,
- * so the oracle sees a push of them; it checks each granule when the engine
- * reports it as summed (grow.c).
+ * The test moves the mark, the end of the written elements. Bytes behind the
+ * mark have another value, so the oracle detects a push of them. It checks each
+ * granule when the engine reports it as summed (grow.c).
  */
 #include "engine/base/error.h"
 #include "engine/worker/link.h"
@@ -14,11 +14,11 @@ enum {
 	B,
 	CHUNK = 1344 / 4,
 	CHUNKS = 400,
-	FIRST = 196, /* chunks that the first granule needs, */
-	SECOND = 391 /* and the first two */
+	FIRST = 196, /* chunks of the first granule */
+	SECOND = 391 /* chunks of the first two granules */
 };
 
-/* Workers A and B; nobody pushes unless the test says so. */
+/* Workers A and B; a worker pushes only when the test submits. */
 static struct sim_job *grow_job(void)
 {
 	struct sim_job *job = new_job(CHUNKS * CHUNK, 0);
@@ -33,7 +33,7 @@ static void start(struct sim_job *job)
 	sim_job_pass(job, 20 * SW_MS);
 }
 
-/* All local ranks of a worker ask, and that much is there. */
+/* Submit for all local ranks of a worker, with @n_there elements written. */
 static void submit(struct sim_job *job, uint32_t worker, uint64_t n_there)
 {
 	struct sim_worker *w = &job->workers[worker];
@@ -51,7 +51,7 @@ static void grow(struct sim_job *job, uint32_t worker, uint64_t n_there)
 		sim_grow_to(w, 0, l, n_there);
 }
 
-/* Chunks that a worker has pushed, of all rounds. */
+/* Return the number of chunks that a worker has pushed in all rounds. */
 static uint64_t n_pushed(const struct sim_job *job, uint32_t worker)
 {
 	return sim_worker_stats(&job->workers[worker]).push_folded;
@@ -72,7 +72,7 @@ static uint32_t n_granules(const struct sim_job *job, uint32_t worker)
 	return n;
 }
 
-/* No credit is used except for frames in flight, which do not exist. */
+/* Check that no frame is in flight and no credit is in use. */
 static void expect_idle(struct check *c, const struct sim_job *job)
 {
 	for (uint32_t r = A; r <= B; r++) {
@@ -89,7 +89,8 @@ static bool has_ended(void *ctx)
 	return !job->workers[A].asked[0] && !job->workers[B].asked[0];
 }
 
-/* The open round is whole at both; after the last one, close the job. */
+/* Check that both have completed the open round; after the last one, close the
+ * job. */
 static void expect_round(struct check *c, struct sim_job *job)
 {
 	check(c, sim_net_run(&job->net, job->net.now_ns + SW_S, has_ended, job),
@@ -104,8 +105,8 @@ static void expect_round(struct check *c, struct sim_job *job)
 	expect_idle(c, job);
 }
 
-/* The first granules return, and can be used, while the rest is not there: a
- * chunk of them that is not all there holds its granule back. */
+/* The first granules return and are usable before the rest is written; a partly
+ * written chunk holds back its granule. */
 static void grow_results_before_the_rest(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -130,10 +131,10 @@ static void grow_results_before_the_rest(struct check *c)
 	end_job(c, job);
 }
 
-/* The chunk before the mark is lost, whenever it is pushed. */
+/* Loses pushes of the chunk just before the mark. */
 struct edge {
 	uint32_t chunk, n_lost;
-	bool is_open; /* let it through */
+	bool is_open; /* pass the pushes */
 };
 
 static enum sim_fate lose_at_edge(void *ctx, struct sim_frame *f)
@@ -146,8 +147,9 @@ static enum sim_fate lose_at_edge(void *ctx, struct sim_frame *f)
 	return SIM_LOST;
 }
 
-/* It is pushed again while the mark stands still, in the middle of the next
- * chunk, then when it has moved; nothing beyond is. */
+/* The worker retransmits the chunk while the mark is in the middle of the next
+ * one, and again after the mark has moved. It pushes nothing behind the
+ * mark. */
 static void grow_loss_at_the_mark(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -178,8 +180,8 @@ static void grow_loss_at_the_mark(struct check *c)
 	end_job(c, job);
 }
 
-/* Every ACK is a lie, so what is lost shows by QUERY alone; the mark has moved
- * when the server says that it needs the chunk. */
+/* Every ACK is false, so only a QUERY shows the loss; the mark has moved when
+ * the server asks for the chunk. */
 static void grow_needs_at_the_mark(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -207,8 +209,9 @@ static void grow_needs_at_the_mark(struct check *c)
 	end_job(c, job);
 }
 
-/* B is the last, and gives one chunk at a time: each returns to both at once,
- * its credit too, though between two of them all that was given is folded. */
+/* B is the last member and writes one chunk at a time. Each chunk returns to
+ * both at once, and so does its credit, even if servers have folded all that
+ * was written. */
 static void grow_last_member(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -234,8 +237,8 @@ static void grow_last_member(struct check *c)
 	end_job(c, job);
 }
 
-/* The server would take all of the tensor at once; then at most a frame, so
- * that the mark moves on while no push may go. */
+/* With a large window the server takes the whole tensor at once; with a small
+ * one at most a frame, so that the mark moves while no push may leave. */
 static void grow_window(struct check *c, uint32_t window_bytes)
 {
 	struct sim_job *job = grow_job();
@@ -271,8 +274,8 @@ static void grow_window_of_a_frame(struct check *c)
 	grow_window(c, 1344);
 }
 
-/* Results of rounds before come again and again, also for chunks that are not
- * there: they may not be written over what is about to be. */
+/* Results of earlier rounds arrive repeatedly, also for chunks not yet written:
+ * the worker must not write them over the coming contribution. */
 static void grow_results_of_the_past(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -296,9 +299,9 @@ static void grow_results_of_the_past(struct check *c)
 	end_job(c, job);
 }
 
-/* A has three lanes and two local ranks: the slower one counts, in each lane.
- * The first two granules wait for a lane that stands still; the last has no
- * chunk of it. */
+/* A has three lanes and two local ranks; in each lane the slower rank decides.
+ * The first two granules wait for a stalled lane; the last granule has no chunk
+ * of it. */
 static void grow_lanes(struct check *c)
 {
 	struct sim_job *job = grow_job();
@@ -326,7 +329,7 @@ static void grow_lanes(struct check *c)
 	end_job(c, job);
 }
 
-/* Half of it is there at B when that dies, leaves, or loses a local rank. */
+/* B has written half when it dies, leaves, or loses a local rank. */
 static struct sim_job *half_job(struct check *c, uint16_t n_local)
 {
 	struct sim_job *job = grow_job();
@@ -341,8 +344,8 @@ static struct sim_job *half_job(struct check *c, uint16_t n_local)
 	return job;
 }
 
-/* A is told so; nothing more was said to be summed, and of B, if it is there,
- * nothing more is pushed. */
+/* Check that A gets the error. No more granules count as summed, and B, if
+ * alive, pushes nothing more. */
 static void expect_end(struct check *c, struct sim_job *job, const char *why)
 {
 	const struct sim_worker *a = &job->workers[A];
@@ -374,7 +377,8 @@ static void grow_member_leaves(struct check *c)
 	struct sim_job *job = half_job(c, 1);
 
 	sim_worker_leave(&job->workers[B], SW_EPEER, "rank 1: its GPU is lost");
-	/* Its device's thread has not heard of it. */
+	/* The thread of B's device does not know yet, and continues to
+	 * write. */
 	grow(job, B, CHUNKS * CHUNK);
 	check_eq(c, n_pushed(job, B), 300, "chunks pushed by B");
 	expect_end(c, job, "rank 1: its GPU is lost");
@@ -386,7 +390,7 @@ static void grow_local_rank_dies(struct check *c)
 	struct sim_worker *b = &job->workers[B];
 
 	sim_grow_to(b, 0, 0, CHUNKS * CHUNK);
-	sim_rank_kill(b); /* the other one */
+	sim_rank_kill(b); /* kill the other local rank */
 	sim_job_pass(job, SW_MS);
 	check(c, !b->asked[0], "the round of B has ended");
 	sim_grow_to(b, 0, 0, CHUNKS * CHUNK);

@@ -1,11 +1,10 @@
-/* trace_huge.c - a tensor of 64 GiB: what a turn does does not depend on it.
+/* trace_huge.c - the work per turn is independent of the size: 64 GiB.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A server and two workers, over memory that nothing is behind until it is
- * touched.  Every call of an engine is counted in instructions
- * (test/support/steps.h), from the declaration to the end of the job: a walk
- * over the 8 million chunks, or over what is kept of them, takes tens of
- * millions.
+ * A server and two workers use memory that has no pages until its first write.
+ * The test counts the instructions of every engine call (test/support/steps.h),
+ * from the declaration to the end of the job. A walk over the 8 million chunks,
+ * or over their state, would take tens of millions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,21 +19,20 @@
 #include "test/support/steps.h"
 
 enum {
-	/* Instructions of one call, which may have a burst of 64 frames; 9,000
-	 * are needed.
-	 */
+	/* Limit of instructions of one call, which may have a burst of 64
+	 * frames; 9,000 suffice. */
 	STEPS_MAX = 50000,
 	N_WORKERS = 2,
 	N_NODES = 1 + N_WORKERS,
-	LATE = 2,          /* frames of the sum that are folded at least */
-	RATE = 1000000000, /* a worker's: few frames, since counting is slow */
+	LATE = 2,          /* least number of folded frames */
+	RATE = 1000000000, /* a worker's: few frames, counting is slow */
 };
 
 #define BYTES (64ULL << 30)
 
-/* An engine, whose calls are counted. */
+/* An engine with counted calls. */
 struct counted {
-	struct sw_engine base; /* first: it is cast back */
+	struct sw_engine base; /* first: cast back */
 	struct sw_engine *engine;
 };
 
@@ -49,12 +47,12 @@ struct scene {
 	struct counted at[N_NODES];
 	void *data[N_WORKERS];
 	bool is_counting;
-	uint64_t most; /* instructions of a call */
+	uint64_t most; /* most instructions of a call */
 	uint32_t n_declared, n_done, n_failed, n_left;
-	int err; /* error of the last one done */
+	int err; /* error of the last completed call */
 };
 
-/* --- what is counted --- */
+/* --- counting --- */
 
 static struct scene *scene(void)
 {
@@ -124,7 +122,7 @@ static void between_turns(void *ctx, uint64_t now_ns)
 	end();
 }
 
-/* --- what the engines are given --- */
+/* --- environment of the engines --- */
 
 static void *map(void *ctx, uint64_t bytes)
 {
@@ -293,7 +291,7 @@ static void submit(struct check *c, struct scene *s, uint32_t i, uint32_t step)
 	poke(s, i);
 }
 
-/* Both run, and have declared it; from there on all is counted. */
+/* Start both workers and declare the tensor; count from then on. */
 static struct scene *open_scene(struct check *c)
 {
 	struct scene *s = scene();
@@ -343,8 +341,8 @@ static void close_scene(struct check *c, struct scene *s)
 	sim_net_fini(&s->net);
 }
 
-/* One has pushed some of it, of which the other has not; and as if it had
- * pushed all: every chunk waits for a result. */
+/* One worker has pushed a part that the other has not. Then set its state as if
+ * it had pushed everything: every chunk waits for a result. */
 static struct scene *open_late(struct check *c)
 {
 	struct scene *s = open_scene(c);

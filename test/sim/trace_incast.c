@@ -1,10 +1,10 @@
 /* trace_incast.c - many senders at once before one port of a switch.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The switch queues so many bytes for each receiver and drops what finds no
- * room.  Workers are told that much as params.queue_bytes; so what is granted
- * fits, whoever sends. The first round trip of a server, which needs no grant,
- * is outside that bound.
+ * The switch queues a limited number of bytes for each receiver, and drops
+ * frames that exceed it. Workers know this limit as params.queue_bytes, so
+ * grants fit, whoever sends. The first round trip of a server needs no grant
+ * and is outside that bound.
  */
 #include <stdio.h>
 
@@ -47,8 +47,8 @@ static uint64_t incast(struct check *c, uint32_t queue)
 	return n_lost;
 }
 
-/* Workers' initial frames and the server's grants fit the switch: nothing is
- * lost, though they push 4 MiB at once, round after round. */
+/* Workers' initial frames and the server's grants fit the switch: it drops
+ * nothing, although they push 4 MiB at once, round after round. */
 static void incast_within_the_grants(struct check *c)
 {
 	struct sw_params p;
@@ -62,15 +62,15 @@ static void incast_within_the_grants(struct check *c)
 	check_eq(c, incast(c, (uint32_t)bytes), 0, "lost");
 }
 
-/* A switch that cannot hold what all begin with loses some, which is
- * repaired. */
+/* A switch too small for the initial frames drops some, and they are
+ * retransmitted. */
 static void incast_that_overflows_the_switch(struct check *c)
 {
 	check(c, incast(c, SIM_WORKERS * SW_FLOW_START * SW_QUANTUM / 2) > 0,
 		"frames were lost");
 }
 
-/* A job of @n_workers and @n_servers at a switch of 256 KiB a port. */
+/* Open a job of @n_workers and @n_servers at a switch with 256 KiB per port. */
 static struct sim_job *open_job(uint32_t n_workers, uint32_t n_servers,
 	uint32_t bytes, uint32_t payload)
 {
@@ -98,8 +98,8 @@ static void slow_down(struct sim_node *n)
 	n->rate_bits_s = n->port.rate_bit_s = RATE;
 }
 
-/* Four workers push 4 MiB each to a server of 4 lcores, whose link is as fast
- * as each of theirs: the lcores share what fits the switch. */
+/* Four workers push 4 MiB each to a server of 4 lcores with an equally fast
+ * link: the lcores share the bytes that fit the switch. */
 static void incast_at_lcores(struct check *c)
 {
 	struct sim_job *job = open_job(4, 1, 4 << 20, FRAME);
@@ -122,8 +122,8 @@ static void incast_at_lcores(struct check *c)
 
 /* --- at a worker --- */
 
-/* 32 servers have the results of 16 MiB for a worker at once: its link is a
- * tenth of that of the other worker, which pushes last. */
+/* 32 servers have the results of 16 MiB for a worker at once; its link has a
+ * tenth of the rate of the other worker, which pushes last. */
 static void results_for_a_slow_worker(struct check *c, uint32_t payload)
 {
 	struct sim_job *job = open_job(2, MANY, 16 << 20, payload);
@@ -159,8 +159,8 @@ static void incast_at_a_worker_small_frames(struct check *c)
 	results_for_a_slow_worker(c, 1344);
 }
 
-/* A tensor lies at two servers, whose results wait for the other worker, a
- * second one at the other two: that one's results are granted enough. */
+/* Results of one tensor, at two servers, wait for the other worker. Results of
+ * a second tensor, at the other two, get enough grants. */
 static void incast_beside_a_straggler(struct check *c)
 {
 	struct sim_job *job = open_job(2, 4, 1 << 20, FRAME);
@@ -204,7 +204,7 @@ static bool are_done(void *ctx)
 	return true;
 }
 
-/* k = 0: each of 32 nodes gets the pushes and the results of 31 others. */
+/* k = 0: each of 32 nodes receives the pushes and results of 31 others. */
 static void colocated(struct check *c, uint32_t payload)
 {
 	struct sim_job *job =

@@ -1,5 +1,6 @@
-/* trace_job.h - simulated jobs of the traces.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* trace_job.h - simulated jobs for the traces.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_TEST_SIM_TRACE_JOB_H
 #define SW_TEST_SIM_TRACE_JOB_H
 
@@ -10,7 +11,7 @@
 #include "test/sim/job.h"
 #include "test/sim/traces.h"
 
-/* Two workers, one server, one tensor of i32; not open yet. */
+/* Create two workers, one server and one tensor of i32, not open yet. */
 static inline struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
 {
 	struct sim_job *job = malloc(sizeof(*job));
@@ -23,7 +24,7 @@ static inline struct sim_job *new_job(uint32_t n_elems, uint32_t n_rounds)
 	return job;
 }
 
-/* Every sum was exact; close it. */
+/* Check that every sum was exact; close the job. */
 static inline void end_job(struct check *c, struct sim_job *job)
 {
 	const char *wrong = sim_job_wrong(job);
@@ -44,15 +45,15 @@ static inline uint32_t chunk_of(const struct sim_frame *f)
 	return sw_load32(f->bytes + 24);
 }
 
-/* Copies of RESULTs, to be given back by replay_fini. */
+/* Copies of RESULTs; free them with replay_fini. */
 struct replay {
 	struct sim_net *net;
 	struct sim_frame *kept[64];
 	uint32_t n;
 };
 
-/* A hook that keeps a copy of every RESULT to rank 0 and sends all of them
- * again behind each that follows, whatever it waits for by then. */
+/* Hook: copy every RESULT to rank 0, and replay all copies after each new one,
+ * whatever the rank waits for by then. */
 static inline enum sim_fate replay_results(void *ctx, struct sim_frame *f)
 {
 	struct replay *k = ctx;

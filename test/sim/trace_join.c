@@ -1,5 +1,6 @@
-/* trace_join.c - traces about who is who and at which step: A14, A19, I5.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* trace_join.c - traces about identity and steps: A14, A19, I5.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,8 +12,8 @@
 
 enum { A, B, C };
 
-/* Two agents have been given one rank: the first keeps its place, the second
- * is told who has it. */
+/* Two agents have the same rank: the first keeps its place, and the second gets
+ * an error that names the first. */
 static void a14_second_agent_same_rank(struct check *c)
 {
 	struct hand_rig rig;
@@ -38,7 +39,8 @@ static void a14_second_agent_same_rank(struct check *c)
 	hand_close(&rig);
 }
 
-/* A JOIN comes again: the same session, the same answer, no new member. */
+/* A repeated JOIN gets the same session and the same answer, and adds no
+ * member. */
 static void a14_repeated_join(struct check *c)
 {
 	struct hand_rig rig;
@@ -60,8 +62,8 @@ static void a14_repeated_join(struct check *c)
 	hand_close(&rig);
 }
 
-/* A JOIN comes late, its cookie still being valid, when its job has ended:
- * nobody is behind it, so it holds no place against the living. */
+/* A JOIN arrives after the end of its job with a valid cookie. Nobody confirms
+ * it, so it takes no place from a live worker. */
 static void a14_replayed_join(struct check *c)
 {
 	struct hand_rig rig;
@@ -84,8 +86,8 @@ static void a14_replayed_join(struct check *c)
 	hand_close(&rig);
 }
 
-/* The same, and the next run has three members: the terms of a job that nobody
- * confirmed bind nobody. */
+/* The same, and the next run has three members: the unconfirmed terms of a job
+ * do not bind it. */
 static void a14_replayed_join_of_other_terms(struct check *c)
 {
 	struct hand_rig rig;
@@ -103,9 +105,9 @@ static void a14_replayed_join_of_other_terms(struct check *c)
 	hand_close(&rig);
 }
 
-/* A member counts when its worker has spoken under its session id, not when a
- * JOIN has come: the job does not run, and whoever is not there harms nobody.
- */
+/* A JOIN alone does not make a member: its worker must send a frame under its
+ * session id. Until then the job does not run, and the absent worker does not
+ * harm others. */
 static void a14_replayed_join_does_not_count(struct check *c)
 {
 	struct hand_rig rig;
@@ -133,9 +135,9 @@ static void a14_replayed_join_does_not_count(struct check *c)
 	hand_close(&rig);
 }
 
-/* Two JOINs for one place, of an earlier start and of a later one, in whatever
- * order they come: the one counts whose worker speaks.  No clock decides, since
- * clocks go back. */
+/* Two JOINs for one place, from an earlier and a later start, arrive in either
+ * order: the one whose worker sends counts. No clock decides, because clocks go
+ * back. */
 static void a14_who_speaks_first(struct check *c)
 {
 	struct hand_rig rig;
@@ -146,7 +148,7 @@ static void a14_who_speaks_first(struct check *c)
 	check(c, hand_join(&rig, A, 0, 2, &first), "A joins");
 	peer_leave(&rig.r.w[A], 0, "");
 	check(c, hand_join(&rig, B, 1, 2, NULL), "B joins");
-	peer_again(&rig.r.w[A], &first); /* nobody is behind it */
+	peer_again(&rig.r.w[A], &first); /* no worker is behind it */
 	check(c, hand_join(&rig, C, 0, 2, NULL), "C joins in A's place");
 	check_eq(c, rig.r.srv->jobs[0].status.state, SW_JOB_RUNNING,
 		"state of the job");
@@ -161,8 +163,8 @@ static void a14_who_speaks_first(struct check *c)
 	hand_close(&rig);
 }
 
-/* A rank leaves a job that forms and comes again, on a machine whose clock went
- * back meanwhile, or on another one. */
+/* A rank leaves a job that is forming and joins again, on a machine whose clock
+ * went back, or on another machine. */
 static void a14_rank_comes_again(struct check *c)
 {
 	struct hand_rig rig;
@@ -184,8 +186,8 @@ static void a14_rank_comes_again(struct check *c)
 	hand_close(&rig);
 }
 
-/* More names than there are places for jobs, which nobody confirms: no job is
- * opened, and others get in. */
+/* More job names than places for jobs, all unconfirmed: the server opens no
+ * job, and others can join. */
 static void a14_names_of_strangers(struct check *c)
 {
 	struct hand_rig rig;
@@ -221,8 +223,8 @@ static void a14_names_of_strangers(struct check *c)
 	hand_close(&rig);
 }
 
-/* A stranger that sends one JOIN after the other is answered some of them, and
- * the others of his address none, but nobody else is. */
+/* A stranger floods JOINs: the server answers some of them, and refuses others
+ * at the same address only. */
 static void a14_flood_of_joins(struct check *c)
 {
 	struct hand_rig rig;
@@ -246,7 +248,7 @@ static void a14_flood_of_joins(struct check *c)
 	hand_close(&rig);
 }
 
-/* A cookie dies: a JOIN that is replayed after that is nobody's. */
+/* A cookie expires: the server ignores a JOIN that is replayed later. */
 static void a14_join_with_an_old_cookie(struct check *c)
 {
 	struct hand_rig rig;
@@ -263,7 +265,7 @@ static void a14_join_with_an_old_cookie(struct check *c)
 	hand_close(&rig);
 }
 
-/* Before there is a session no answer is larger than its question. */
+/* Before a session exists, no answer is larger than its request. */
 static void i5_no_answer_larger_than_its_question(struct check *c)
 {
 	struct hand_rig rig;
@@ -298,7 +300,8 @@ static struct sim_job *odd_step(void)
 	return job;
 }
 
-/* The odd step is of both: all rounds fail at both ranks, at the first. */
+/* The odd step dooms both tensors: check that the first round of each fails at
+ * both ranks. */
 static void check_dead(struct check *c, const struct sim_job *job)
 {
 	for (uint32_t r = 0; r < 2; r++) {
@@ -319,8 +322,8 @@ static void check_dead(struct check *c, const struct sim_job *job)
 		0, "sums completed");
 }
 
-/* Rank 1 has skipped a step, as a conditional model does: an error by name at
- * both, not the exact sum of two steps. */
+/* Rank 1 has skipped a step, as a conditional model does: both get an error by
+ * name instead of the exact sum of two steps. */
 static void a19_mixed_steps(struct check *c)
 {
 	struct sim_job *job = odd_step();
@@ -339,7 +342,7 @@ static enum sim_fate lose_ends(void *ctx, struct sim_frame *f)
 	return f->bytes[3] == SW_END && (*n)++ < 12 ? SIM_LOST : SIM_PASS;
 }
 
-/* A server's lost answer is repeated when asked for. */
+/* A lost answer of the server is repeated on request. */
 static void a19_is_told_again(struct check *c)
 {
 	struct sim_job *job = odd_step();

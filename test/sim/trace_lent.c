@@ -1,10 +1,10 @@
-/* trace_lent.c - what a node's own server was lent, when its worker ends.
+/* trace_lent.c - payloads lent to a node's own server, when its worker ends.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Two nodes that sum for each other.  The own share of a push is summed from
- * the tensor, where it lies (sync.c); a worker that ends gives its tensors back
- * to its processes, which here write them at once. Pushes until then count,
- * unchanged.
+ * Two nodes sum for each other. A server sums its own node's share of a push
+ * directly from the tensor (sync.c). A worker that ends returns its tensors to
+ * its processes, which overwrite them at once here. Earlier pushes must still
+ * count, unchanged.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 enum { CHUNK = 1344 / 4, N_CHUNKS = 16 * 64 };
 
-/* Nobody pushes unless the test says so. */
+/* A worker pushes only when the test submits. */
 static struct sim_job *colocated_job(uint32_t n_lcores)
 {
 	struct sim_job *job = new_job(N_CHUNKS * CHUNK, 0);
@@ -26,8 +26,8 @@ static struct sim_job *colocated_job(uint32_t n_lcores)
 	return job;
 }
 
-/* The same, and in front of its tensor an asynchronous one, which has its first
- * value before the other is declared. */
+/* The same job with an asynchronous tensor first, which gets its first value
+ * before the summed tensor is declared. */
 static struct sim_job *mixed_job(uint32_t n_lcores)
 {
 	struct sim_job *job = colocated_job(n_lcores);
@@ -38,7 +38,7 @@ static struct sim_job *mixed_job(uint32_t n_lcores)
 	return job;
 }
 
-/* The tensor that is summed. */
+/* Return the index of the summed tensor. */
 static uint32_t summed(const struct sim_job *job)
 {
 	return job->n_tensors - 1;
@@ -52,10 +52,10 @@ static void open_job(struct sim_job *job)
 		return;
 	for (uint32_t r = 0; r < 2; r++)
 		sim_worker_submit(&job->workers[r], 0, 0);
-	sim_job_pass(job, 20 * SW_MS); /* now the other is declared */
+	sim_job_pass(job, 20 * SW_MS); /* declares the summed tensor */
 }
 
-/* Chunks that lie with worker @rank, and are part of a sum at its node. */
+/* Count the chunks of worker @rank that a sum at its node borrows. */
 static uint64_t n_lent(const struct sim_job *job, uint32_t rank)
 {
 	uint64_t n = 0;
@@ -77,8 +77,9 @@ static bool is_done(void *ctx)
 	       job->workers[1].has_failed;
 }
 
-/* Worker 0 has pushed all and leaves in peace, in the middle of the round: the
- * other gets its sums. Return the number of wrong ones. */
+/* Worker 0 has pushed everything and leaves without error in the middle of the
+ * round; the other worker gets its sums. Return the number of wrong
+ * elements. */
 static uint64_t leave(struct check *c, struct sim_job *job)
 {
 	const struct sim_worker *w = &job->workers[1];
@@ -117,8 +118,8 @@ static void lent_by_a_worker_of_two_lanes(struct check *c)
 	check_eq(c, leave(c, colocated_job(2)), 0, "wrong elements");
 }
 
-/* Its process is killed at any moment while both push: the other fails, and
- * until then no sum was wrong. */
+/* Kill worker 0's process at any moment while both push: the other worker
+ * fails, and until then no sum was wrong. */
 static void kill_after(struct check *c, struct sim_job *job, uint64_t ns)
 {
 	const struct sim_worker *w = &job->workers[1];
@@ -133,8 +134,8 @@ static void kill_after(struct check *c, struct sim_job *job, uint64_t ns)
 		&job->workers[0], SW_EPEER, "rank 0: training process 7 died");
 	sim_job_pass(job, 100 * SW_MS);
 	check(c, w->has_failed, "the other has failed");
-	/* In a job with parameters the others learn it when they need its sum.
-	 */
+	/* In a job with parameters, others learn of the death when they need
+	 * its sum. */
 	check_text(c, w->text,
 		job->async ? "rank 0 (node gpu0) left; round"
 			   : "rank 0: training process 7 died");
@@ -150,7 +151,7 @@ static void lent_by_a_worker_that_is_killed(struct check *c)
 		kill_after(c, colocated_job(1 + us % 2), us * SW_US);
 }
 
-/* The job holds parameters, too, which are kept by their server anyway. */
+/* The job also has parameters, which their server keeps anyway. */
 static void lent_beside_asynchronous_tensors(struct check *c)
 {
 	const struct sim_worker *w;
@@ -170,7 +171,7 @@ static void lent_beside_asynchronous_tensors(struct check *c)
 		kill_after(c, mixed_job(1 + us % 2), us * SW_US);
 }
 
-/* The node dies, with its server. */
+/* The node dies together with its server. */
 static void lent_by_a_node_that_dies(struct check *c)
 {
 	struct sim_job *job = colocated_job(1);

@@ -1,5 +1,6 @@
-/* trace_lost.c - members and local ranks die: groups of others go on.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* trace_lost.c - members and local ranks die; other groups continue.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "engine/base/error.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/stream.h"
@@ -7,7 +8,7 @@
 
 enum { A, B, C, D, LOG2 = SW_WINDOW_MIN_LOG2, N_COLLS = 20 };
 
-/* Workers A to D, a server of its own, a tensor that is summed for ever, and
+/* Open workers A to D, a separate server, a tensor that is summed for ever, and
  * groups that call all-reduces. */
 static struct sim_job *open_groups(uint32_t n, const uint64_t members[])
 {
@@ -43,7 +44,7 @@ static uint32_t n_done(const struct sim_job *job, uint32_t worker, uint32_t g)
 	return job->workers[worker].of_group[g].n_done;
 }
 
-/* All of group @g have all, and without an error. */
+/* Check that all members of group @g have completed all calls without error. */
 static void expect_through(struct check *c, struct sim_job *job, uint32_t g)
 {
 	for (uint32_t w = 0; w < job->n_workers; w++) {
@@ -55,7 +56,7 @@ static void expect_through(struct check *c, struct sim_job *job, uint32_t g)
 	}
 }
 
-/* It is dead at @worker, for @why. */
+/* Check that tensor @index is dead at @worker, for @why. */
 static void expect_dead(struct check *c, const struct sim_job *job,
 	uint32_t worker, uint32_t index, const char *why)
 {
@@ -75,8 +76,8 @@ static void end(struct check *c, struct sim_job *job)
 	free(job);
 }
 
-/* D dies: of the groups that of A and B alone goes on, and after it nothing
- * that D is in is left open. */
+/* D dies: the group of A and B continues, and no call of D's tensors and groups
+ * stays open. */
 static void a_member_dies(struct check *c)
 {
 	static const uint64_t members[] = {
@@ -100,7 +101,7 @@ static void a_member_dies(struct check *c)
 			"all have ended");
 	}
 	expect_dead(c, job, C, job->workers[C].of_group[2].index, "rank 3 ");
-	/* Another; then there is no group without one. */
+	/* B dies as well: now every group has lost a member. */
 	sim_worker_kill(job, B);
 	sim_job_pass(job, 3 * SW_S);
 	for (uint32_t w = A; w <= C; w += 2) {
@@ -111,7 +112,7 @@ static void a_member_dies(struct check *c)
 	end(c, job);
 }
 
-/* It says why, and leaves: nobody waits until it is silent for long. */
+/* A reports why and leaves: the others do not wait for dead_after. */
 static void a_member_leaves(struct check *c)
 {
 	static const uint64_t members[] = {1 << A | 1 << B, 1 << C | 1 << D};
@@ -128,7 +129,7 @@ static void a_member_leaves(struct check *c)
 	end(c, job);
 }
 
-/* No group is without it: the job ends. */
+/* Every group has the member, so the job ends. */
 static void a_member_of_all_groups_dies(struct check *c)
 {
 	static const uint64_t members[] = {0xf, 1 << C | 1 << D};
@@ -143,8 +144,9 @@ static void a_member_of_all_groups_dies(struct check *c)
 	end(c, job);
 }
 
-/* B has two local ranks, of which the second dies: the first goes on in its
- * group with C; what A and D wait for ends, though B has none of it open. */
+/* B has two local ranks, of which the second dies. The first continues in its
+ * group with C. Calls that A and D wait for end, although B has none of them
+ * open. */
 static void a_local_rank_dies(struct check *c)
 {
 	static const uint64_t members[] = {
@@ -166,13 +168,13 @@ static void a_local_rank_dies(struct check *c)
 		check(c, !who->has_failed, "the job goes on");
 		expect_dead(c, job, w, who->index[0], why);
 		expect_dead(c, job, w, who->of_group[0].index, why);
-		if (w == A || w == D) /* B's stream has gone */
+		if (w == A || w == D) /* B has released its stream */
 			expect_dead(c, job, w, who->of_group[2].index, why);
 	}
 	end(c, job);
 }
 
-/* It is in all of its worker's groups: the worker leaves. */
+/* The rank is in all groups of its worker, so the worker leaves. */
 static void a_local_rank_of_all_groups_dies(struct check *c)
 {
 	static const uint64_t members[] = {0xf, 1 << C | 1 << D};

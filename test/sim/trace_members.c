@@ -1,9 +1,9 @@
 /* trace_members.c - the cost of a packet at a server of 2 to 64 members.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A server's work per packet does not grow with the members. Its work per
- * session, whatever the reason, is counted; its memory per member is a part of
- * the formula (unit_job_memory.c).
+ * A server's work per packet must not grow with the members. The test counts
+ * its work per session; its memory per member is part of the formula
+ * (unit_job_memory.c).
  */
 #include "test/sim/trace_job.h"
 
@@ -12,8 +12,8 @@ enum { FRAME = 8192, N_ROUNDS = 5, LOOKS_MAX = 4000 };
 static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
 
 struct cost {
-	uint64_t looks; /* at sessions, of a thousand packets */
-	uint64_t bytes; /* memory that the server counts for the tensors */
+	uint64_t looks; /* visits to sessions per thousand packets */
+	uint64_t bytes; /* bytes that the server counts for the tensors */
 };
 
 static bool has_begun(void *ctx)
@@ -21,7 +21,7 @@ static bool has_begun(void *ctx)
 	return ((struct sim_job *)ctx)->workers[0].round[0] > 0;
 }
 
-/* Everybody pushes 64 KiB, again and again, over a link of 10 Gb/s. */
+/* Every member pushes 64 KiB repeatedly over a link of 10 Gb/s. */
 static struct cost measure(struct check *c, uint32_t n_members)
 {
 	struct sim_job *job = new_job(8 * FRAME / 8, N_ROUNDS);
@@ -37,7 +37,7 @@ static struct cost measure(struct check *c, uint32_t n_members)
 	sim_job_open(job);
 	st = &job->servers[0]->stats;
 	sim_net_run(&job->net, job->net.now_ns + SW_S, has_begun, job);
-	from = *st; /* joining is over */
+	from = *st; /* count after joining */
 	check(c, sim_job_run(job, 20 * SW_S), "all rounds complete");
 	check_eq(c, st->push_folded, 8ULL * N_ROUNDS * n_members, "pushes");
 	cost.looks = 1000 * (st->session_looks - from.session_looks) /
@@ -48,8 +48,8 @@ static struct cost measure(struct check *c, uint32_t n_members)
 	return cost;
 }
 
-/* Looks are bounded, and a member costs only its marks of the tensor: 8 chunks
- * are a word. */
+/* Visits are bounded, and a member costs only its marks of the tensor: a word
+ * per 8 chunks. */
 static void members_cost(struct check *c)
 {
 	uint64_t two_bytes = 0;

@@ -1,7 +1,7 @@
-/* trace_number.c - traces N1 to N5: packet numbers that nobody has sent.
+/* trace_number.c - traces N1 to N5: forged packet numbers.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A frame that was seen on the wire comes once more under another number.
+ * An attacker repeats a frame from the wire under another number.
  */
 #include "engine/base/bytes.h"
 #include "engine/worker/link.h"
@@ -13,15 +13,15 @@ enum { A, B };
 
 #define MAX_PSN UINT64_C(0xffffffffffff)
 
-/* One frame of @type from node @from to node @to, copied and sent again as
- * @as under the number @psn, or by @ahead higher than its own. */
+/* Copies one frame of @type from node @from to node @to. It sends the copy as
+ * @as under the number @psn, or under its own number plus @ahead. */
 struct forger {
 	const char *name;
 	uint8_t type, as;
 	uint32_t from, to;
 	uint64_t psn, ahead;
 	struct sim_net *net;
-	uint32_t n; /* that have passed */
+	uint32_t n; /* frames that have passed */
 };
 
 enum { SERVER, WORKER, FIRST = 3 };
@@ -69,8 +69,8 @@ static void expect_nothing_open(struct check *c, struct sim_job *job)
 			0, "PUSHes that are not acknowledged");
 }
 
-/* Whatever frame it is, rounds go on, all is acknowledged, and members can
- * leave. */
+/* Whatever the frame, rounds continue, every frame is acknowledged, and members
+ * can leave. */
 static void survive(struct check *c, struct forger x)
 {
 	struct sim_job *job = new_job(400 * 336, 24);
@@ -78,9 +78,10 @@ static void survive(struct check *c, struct forger x)
 	x.net = &job->net;
 	job->net.hook = on_frame;
 	job->net.hook_ctx = &x;
-	job->pause_ns = 5 * SW_MS; /* so that some ask for what is late */
+	job->pause_ns = 5 * SW_MS; /* so that some query late results */
 	sim_job_open(job);
-	/* 0.6 s without; a number far ahead looks like loss to a window */
+	/* Without the attack 0.6 s; to a window, a number far ahead looks like
+	 * a loss. */
 	check(c, sim_job_run(job, 2 * SW_S), "the job ends within two seconds");
 	check(c, x.n >= FIRST, x.name);
 	sim_job_pass(job, SW_S);
@@ -157,7 +158,7 @@ static void n2_control_to_a_server(struct check *c)
 			       .to = SERVER});
 }
 
-/* By hand: what a session's own frames do after a forged one. */
+/* By hand: the effects of a session's own frames after a forged one. */
 static void n3_a_member_is_not_muted(struct check *c)
 {
 	struct hand_rig rig;
@@ -169,7 +170,7 @@ static void n3_a_member_is_not_muted(struct check *c)
 	f.h.psn = MAX_PSN;
 	frame_seal(&f);
 	peer_again(&rig.r.w[A], &f);
-	peer_again(&rig.r.w[A], &f); /* nor when it comes twice */
+	peer_again(&rig.r.w[A], &f); /* and a duplicate does not either */
 	hand_empty(&rig);
 	peer_query(&rig.r.w[A], 0, 1, 0);
 	check_eq(c, hand_count(&rig, A, SW_ANSWER), 1, "answers to its QUERY");
@@ -178,7 +179,7 @@ static void n3_a_member_is_not_muted(struct check *c)
 	hand_close(&rig);
 }
 
-/* @n frames of a member that has died come again and again. */
+/* Replay @n frames of a dead member repeatedly. */
 static void replay_dead(
 	struct check *c, struct hand_rig *rig, struct test_frame *f, uint32_t n)
 {
@@ -210,7 +211,7 @@ static void n4_recorded_frames_prove_no_life(struct check *c)
 	hand_close(&rig);
 }
 
-/* Nor does one whose number was raised, again and again the same. */
+/* A frame with a raised number, repeated, does not prove life either. */
 static void n4_a_raised_number_proves_no_life(struct check *c)
 {
 	static const uint64_t psns[] = {50, MAX_PSN};
@@ -228,8 +229,8 @@ static void n4_a_raised_number_proves_no_life(struct check *c)
 	}
 }
 
-/* All that a member sends is lost for a while, once many frames are in flight:
- * what comes then is far ahead, and true. */
+/* All frames of a member are lost for a while when many are in flight: the next
+ * frames have numbers far ahead, and are genuine. */
 static enum sim_fate lose_acks_to_server(void *ctx, struct sim_frame *f)
 {
 	uint64_t *n = ctx;

@@ -1,9 +1,11 @@
-/* trace_probe.c - source ports that lead to the right lcore, or to none.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* trace_probe.c - source ports that reach the right lcore, or no port that
+ * does.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/sim/trace_job.h"
 
 /* Two workers and one server of @n_lcores, whose port has a queue for each and
- * spreads what comes by a hash. */
+ * distributes frames by a hash. */
 static struct sim_job *new_hashed(uint32_t n_lcores, uint32_t n_rounds)
 {
 	struct sim_job *job = new_job(256 * 336, n_rounds);
@@ -34,7 +36,8 @@ static uint64_t n_probes(const struct sim_job *job)
 	       job->workers[1].engine.stats.probes;
 }
 
-/* Only HELLOs go astray, each of which makes another source port be tried. */
+/* Only HELLOs reach a wrong lcore, and each makes the worker try another source
+ * port. */
 static void probe_finds_the_right_lcore(struct check *c)
 {
 	static const uint32_t lcores[] = {2, 4};
@@ -51,7 +54,7 @@ static void probe_finds_the_right_lcore(struct check *c)
 	}
 }
 
-/* Ports do not count: after all were tried the job goes by hand-off. */
+/* The hash ignores ports: after trying all, the job uses the hand-off. */
 static void probe_gives_up(struct check *c)
 {
 	struct sim_job *job = new_hashed(4, 5);
@@ -65,7 +68,7 @@ static void probe_gives_up(struct check *c)
 	end_job(c, job);
 }
 
-/* A server whose port has one queue says nothing of source ports. */
+/* A server whose port has one queue does not mention source ports. */
 static void probe_is_no_use_without_a_hash(struct check *c)
 {
 	struct sim_job *job = new_hashed(4, 5);
@@ -78,7 +81,7 @@ static void probe_is_no_use_without_a_hash(struct check *c)
 	end_job(c, job);
 }
 
-/* The port's table changes in mid-job: what lands elsewhere is handed over, and
+/* The port's table changes in mid-job: lcores hand over misdirected frames, and
  * no session moves. */
 static void probe_survives_another_hash(struct check *c)
 {
@@ -95,7 +98,7 @@ static void probe_survives_another_hash(struct check *c)
 	end_job(c, job);
 }
 
-/* COOKIEs that come late are of a port that was given up: not taken. */
+/* A late COOKIE for an abandoned source port is ignored. */
 static void probe_ignores_late_cookies(struct check *c)
 {
 	struct sim_job *job = new_hashed(4, 5);

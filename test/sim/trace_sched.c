@@ -1,15 +1,15 @@
-/* trace_sched.c - what an urgent tensor waits for while others are under way.
+/* trace_sched.c - latency of an urgent tensor under load.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All ports are paced to R.  An urgent tensor of S bytes that becomes ready
- * while many more of the lowest priority are on their way waits for
+ * All ports are paced to R. An urgent tensor of S bytes that becomes ready
+ * while many tensors of the lowest priority are in flight waits for
  *
- *     P / R              the part by which the credit is overdrawn at most,
- *     2 (20 us + F / R)  what lies below the scheduler, at the worker and at
+ *     P / R the part that may overdraw the credit,
+ *     2 (20 us + F / R) queues below the scheduler, at the worker and at
  *                        the server (F: a frame), and
- *     S / R / 31         the turns that others have meanwhile,
+ *     S / R / 31 the turns that other tensors get meanwhile,
  *
- * whatever lies behind it.
+ * however long the queue behind it.
  */
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ enum {
 	LOAD = 64 << 20,
 	FRAME = 8192,
 	SAMPLES = 40,
-	POLLS_NS = 3000, /* turns of loops on the way, 500 ns each */
+	POLLS_NS = 3000, /* turns of polling loops on the path, 500 ns each */
 };
 
 static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
@@ -44,7 +44,7 @@ static struct sim_job *open_job(const struct sw_policy *policy, uint32_t urgent,
 	sim_job_init(job, 1);
 	job->n_workers = 1;
 	job->n_tensors = job->n_first = 2;
-	job->n_rounds = 0; /* all is pushed by hand */
+	job->n_rounds = 0; /* the test submits every push */
 	job->n_elems[0] = urgent / 4;
 	job->n_elems[1] = load / 4;
 	job->priority_step = 1000;
@@ -76,7 +76,7 @@ static bool is_urgent_done(void *ctx)
 	return true;
 }
 
-/* All workers push the urgent tensor now: how long does it take? */
+/* Push the urgent tensor at all workers now; return how long it takes. */
 static uint64_t sample(struct sim_job *job)
 {
 	uint64_t from = job->net.now_ns;
@@ -87,7 +87,7 @@ static uint64_t sample(struct sim_job *job)
 	return job->net.now_ns - from;
 }
 
-/* The longest of so many samples, at any phase of what else goes on. */
+/* Return the longest of @n samples, at any phase of the load. */
 static uint64_t longest(struct sim_job *job, uint32_t n)
 {
 	uint64_t worst = 0;
@@ -126,7 +126,7 @@ static void urgent_while_pushes_are_under_way(struct check *c)
 	close_job(c, job);
 }
 
-/* The server sends at half the rate: 64 MB of sums wait there. */
+/* The server sends at half the rate, so 64 MB of sums wait there. */
 static void urgent_while_results_are_under_way(struct check *c)
 {
 	struct sim_job *job = open_job(
@@ -145,8 +145,8 @@ static void urgent_while_results_are_under_way(struct check *c)
 	close_job(c, job);
 }
 
-/* Both: the server's results fall behind, so that credit comes back with ACKs
- * alone, sixteen frames at a time. */
+/* Both: the server's results fall behind, so credit returns only with ACKs,
+ * sixteen frames at a time. */
 static void urgent_while_credit_comes_late(struct check *c)
 {
 	struct sim_job *job = open_job(
@@ -163,7 +163,7 @@ static void urgent_while_credit_comes_late(struct check *c)
 	close_job(c, job);
 }
 
-/* With fifo it waits for all that came before. */
+/* With fifo it waits for all earlier tensors. */
 static void urgent_with_fifo(struct check *c)
 {
 	struct sim_job *job =
@@ -177,7 +177,7 @@ static void urgent_with_fifo(struct check *c)
 	close_job(c, job);
 }
 
-/* The order of fifo ends at the sender: once all is pushed, an urgent tensor
+/* The order of fifo ends at the sender: after the push, an urgent tensor
  * overtakes the results that wait at the server, as under other policies. */
 static void urgent_results_overtake_with_fifo(struct check *c)
 {
@@ -196,7 +196,7 @@ static void urgent_results_overtake_with_fifo(struct check *c)
 	close_job(c, job);
 }
 
-/* The other way round: what is urgent never ends, the rest goes on. */
+/* Conversely: an endless urgent load does not starve the rest. */
 static void the_least_urgent_does_not_starve(struct check *c)
 {
 	struct sim_job *job = open_job(
@@ -211,8 +211,8 @@ static void the_least_urgent_does_not_starve(struct check *c)
 	while (w->asked[1] && w->asked[0])
 		sim_job_pass(job, 10 * SW_US);
 	check(c, w->asked[0], "the urgent one is still under way");
-	/* Two are ready: of 64 parts that start, 64 chunks that are pushed and
-	 * 64 results one is its own. */
+	/* Two tensors are ready: it gets one of 64 parts that start, one of 64
+	 * chunks that are pushed and one of 64 results. */
 	check(c,
 		w->done_ns[1] - from <
 			time_of(64ULL * (URGENT + 2 * FRAME), RATE) + SW_MS,
@@ -221,8 +221,8 @@ static void the_least_urgent_does_not_starve(struct check *c)
 	close_job(c, job);
 }
 
-/* Members that give no priorities declare in different orders, in two batches,
- * and have the same ones in the end, each once. */
+/* Members without priorities declare in different orders, in two batches; in
+ * the end all have the same priorities, each once. */
 static void by_first_use(struct check *c)
 {
 	struct sim_job *job = malloc(sizeof(*job));

@@ -5,7 +5,7 @@
 #include "engine/worker/faults.h"
 #include "test/sim/trace_job.h"
 
-/* Jobs without end that share the link of one server, of 10 Gb/s. */
+/* Create endless jobs that share the 10 Gb/s link of one server. */
 static struct sim_job *new_jobs(uint32_t n_jobs, uint32_t n_workers)
 {
 	struct sim_job *job = new_job(40 * 336, 1000000);
@@ -36,8 +36,8 @@ static uint64_t folded(struct sim_job *job, uint32_t i)
 	return j ? j->shard.n_folded : 0;
 }
 
-/* Job @i got @want per mille of what was folded within @ns, give or take 3 %:
- * the phase of the rounds decides that. */
+/* Check that job @i got @want per mille of the chunks folded within @ns, within
+ * 3 %, which depends on the phase of the rounds. */
 static void expect_share(
 	struct check *c, struct sim_job *job, const uint32_t *want, uint64_t ns)
 {
@@ -57,7 +57,7 @@ static void expect_share(
 			    "the share is its weight's"))
 			check_eq(c, got, want[i], "per mille");
 	}
-	/* Nobody's share was bought with idleness: bits per ns are Gb/s. */
+	/* The shares must not come from an idle link: bits per ns are Gb/s. */
 	check(c, sum * 1344 * 8 >= ns * 8, "8 of 10 Gb/s were folded");
 }
 
@@ -73,7 +73,7 @@ static void share(struct check *c, uint32_t n_jobs, uint32_t n_workers,
 			.quota_bytes = UINT64_MAX};
 	job->shares = shares;
 	job->n_shares = n_jobs;
-	job->net.faults.queue_bytes = 16 << 20; /* both ways are slow */
+	job->net.faults.queue_bytes = 16 << 20; /* both directions are slow */
 	sim_job_open(job);
 	job->net.nodes[0].rate_bits_s = 10ULL * 1000 * 1000 * 1000;
 	sim_job_pass(job, 20 * SW_MS);
@@ -92,14 +92,15 @@ static void a13c_jobs_share_by_weight(struct check *c)
 	share(c, 3, 6, (uint32_t[]){1, 2, 5}, (uint32_t[]){125, 250, 625});
 }
 
-/* Three workers of the one and two of the other: jobs share, not members. */
+/* Three workers of one job and two of the other: jobs share, not members. */
 static void a13c_members_do_not_count(struct check *c)
 {
 	share(c, 2, 5, (uint32_t[]){1, 1}, (uint32_t[]){500, 500});
 	share(c, 2, 5, (uint32_t[]){1, 4}, (uint32_t[]){200, 800});
 }
 
-/* Job 0 has all its rounds, exactly; of the others nothing is left. */
+/* Check that job 0 has completed all rounds, exactly, and that nothing is left
+ * of the other jobs. */
 static void expect_first_done(struct check *c, struct sim_job *job)
 {
 	for (uint32_t r = 0; r < job->n_workers; r += job->n_jobs) {
@@ -114,7 +115,8 @@ static void expect_first_done(struct check *c, struct sim_job *job)
 		"memory used");
 }
 
-/* A worker of one job dies: its own job fails, naming it, the other goes on. */
+/* A worker of one job dies: its own job fails with an error that names it, and
+ * the other job continues. */
 static void i9_a_death_harms_no_other_job(struct check *c)
 {
 	struct sim_job *job = new_jobs(2, 4);
@@ -131,7 +133,8 @@ static void i9_a_death_harms_no_other_job(struct check *c)
 	end_jobs(c, job);
 }
 
-/* One asks for more memory than its quota: refused before it begins. */
+/* One job requests more memory than its quota: the server refuses it before it
+ * begins. */
 static void i9_a_job_over_quota_harms_no_other(struct check *c)
 {
 	const struct sw_share share = {
@@ -153,7 +156,7 @@ static void i9_a_job_over_quota_harms_no_other(struct check *c)
 	end_jobs(c, job);
 }
 
-/* --- a job at rest --- */
+/* --- an idle job --- */
 
 enum { CHUNKS = 6200 }; /* 8 MB */
 
@@ -167,7 +170,7 @@ static bool has_round_of_b(void *ctx)
 	return has_round(ctx, 1);
 }
 
-/* The round of both members of job @first takes so long. */
+/* Return the duration of a round of both members of job @first. */
 static uint64_t run_round(struct check *c, struct sim_job *job, uint32_t first)
 {
 	uint64_t from_ns = job->net.now_ns;
@@ -185,7 +188,8 @@ static uint64_t run_round(struct check *c, struct sim_job *job, uint32_t first)
 	return job->net.now_ns - from_ns;
 }
 
-/* How long job B takes on a server far away, when A has had a round before. */
+/* Return the duration of job B's round at a distant server, after a round of
+ * A. */
 static uint64_t time_of_b(struct check *c, bool is_beside)
 {
 	struct sim_job *job = new_job(CHUNKS * 336, 0);
@@ -217,8 +221,8 @@ static void a13c_a_job_at_rest_holds_no_grants(struct check *c)
 		check_eq(c, beside, alone, "ns");
 }
 
-/* A tensor dies when chunks of it are still to be pushed: the server does not
- * wait for them. */
+/* A tensor dies before all its chunks are pushed: the server does not wait for
+ * them. */
 static void a13c_a_dead_tensor_has_no_backlog(struct check *c)
 {
 	struct sim_job *job = new_job(CHUNKS * 336, 0);

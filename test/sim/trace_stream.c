@@ -1,8 +1,8 @@
 /* trace_stream.c - traces of collectives in streams: S1 to S9.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * By hand (hand.h) for what a server does; in a simulated job where what counts
- * is that workers come through.
+ * Written by hand (hand.h) where a test is about the server; in a simulated job
+ * where it is about workers that complete.
  */
 #include "engine/worker/piece.h"
 #include "engine/worker/stream.h"
@@ -11,7 +11,7 @@
 
 enum { A, B, C, LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2, N = 4 };
 
-/* --- by hand: chunks of N elements of stream 0, of all members --- */
+/* --- by hand: all members' chunks of N elements of stream 0 --- */
 
 static void declare(
 	struct hand_rig *rig, uint32_t i, const char *name, uint64_t members)
@@ -36,7 +36,7 @@ static void open_hand(struct hand_rig *rig, uint32_t n_workers)
 	hand_empty(rig);
 }
 
-/* @value: NULL of who gives none. */
+/* @value: NULL for a member that gives nothing. */
 static void push(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
 	uint32_t root, uint32_t j, const int32_t *value)
 {
@@ -55,7 +55,7 @@ static void give(struct hand_rig *rig, uint32_t i, enum sw_coll_kind kind,
 	push(rig, i, kind, root, j, &value);
 }
 
-/* The RESULT of chunk @j with @value is there; it is acknowledged. */
+/* Check for the RESULT of chunk @j with @value; acknowledge it. */
 static void get(struct check *c, struct hand_rig *rig, uint32_t i, uint32_t j,
 	int32_t value)
 {
@@ -80,7 +80,7 @@ static uint32_t base_of(const struct hand_rig *rig)
 	return sw_shard_answer(shard_of(rig), 0, 0, 0, SW_ANSWER_BASE).chunk;
 }
 
-/* Chunk @j, summed by all, is done. */
+/* Sum chunk @j over all members and complete it. */
 static void whole_chunk(struct check *c, struct hand_rig *rig, uint32_t j)
 {
 	for (uint32_t i = 0; i < rig->n_workers; i++)
@@ -89,7 +89,7 @@ static void whole_chunk(struct check *c, struct hand_rig *rig, uint32_t j)
 		get(c, rig, i, j, (1 << rig->n_workers) - 1);
 }
 
-/* --- a simulated job whose collectives the test submits --- */
+/* --- a simulated job; the test submits its collectives --- */
 
 static struct sim_job *open_groups(
 	uint32_t n_workers, uint32_t n_groups, bool is_colocated)
@@ -132,9 +132,9 @@ static void end_groups(struct check *c, struct sim_job *job)
 
 /* --- S1 to S9 --- */
 
-/* Chunks that A gets: B is acknowledged for one and pushes the next, and all
- * that the window allows, before A's first.  The slot of the first is not
- * written again before A has its sum. */
+/* Chunks for A: B pushes all that the window allows, each after the ACK of the
+ * one before, and before A's first push. The server does not reuse the first
+ * slot before A has its sum. */
 static void s1_giver_runs_ahead(struct check *c)
 {
 	struct hand_rig rig;
@@ -173,9 +173,10 @@ static bool is_acknowledged(struct hand_rig *rig, uint32_t i)
 	return is_found;
 }
 
-/* An acknowledged frame is folded: a sender that only gives never asks. So
- * frames ahead of the window, damaged, of another group or of an invalid
- * collective are not acknowledged. */
+/* A server acknowledges only frames that it has folded, because a sender that
+ * only gives never asks again. So it does not acknowledge frames ahead of the
+ * window, damaged frames, and frames of another group or of an invalid
+ * collective. */
 static void s2_acknowledged_is_folded(struct check *c)
 {
 	struct hand_rig rig;
@@ -199,8 +200,9 @@ static void s2_acknowledged_is_folded(struct check *c)
 	hand_close(&rig);
 }
 
-/* B gives, A and C get; all RESULTs to A are lost.  B goes on as far as the
- * window allows, and tries the next one: not a byte of the first is gone. */
+/* B gives, A and C get; all RESULTs to A are lost. B pushes as far as the
+ * window allows and tries the next chunk: the server still has every byte of
+ * the first one. */
 static void s3_root_waits_for_the_last_receiver(struct check *c)
 {
 	struct hand_rig rig;
@@ -238,8 +240,8 @@ static void s3_root_waits_for_the_last_receiver(struct check *c)
 	hand_close(&rig);
 }
 
-/* A RESULT goes only to who has asked for it by its own push: none can come
- * before the collective is submitted. */
+/* A server sends a RESULT only to a member that has asked by its own push, so
+ * none arrives before the collective is submitted. */
 static void s4_no_result_before_the_submit(struct check *c)
 {
 	struct sim_job *job = open_groups(3, 1, false);
@@ -267,8 +269,8 @@ static void s4_no_result_before_the_submit(struct check *c)
 }
 
 /* B, which gets nothing, has its buffer back and overwrites it long before A
- * and C push; what its own server, which reads it where it lies, and the others
- * have of it stays what it was. */
+ * and C push. Its own server, which reads the buffer in place, and the others
+ * still have the original values. */
 static void overwrite_a_giver(
 	struct check *c, enum sw_coll_kind kind, uint16_t root)
 {
@@ -284,7 +286,7 @@ static void overwrite_a_giver(
 	submit(job, B, 0);
 	sim_job_pass(job, SW_S / 10);
 	check_eq(c, of->n_done, 1, "done at B");
-	for (uint64_t i = 0; i < bytes; i++) /* stream_buffers.c writes it */
+	for (uint64_t i = 0; i < bytes; i++) /* as stream_buffers.c does */
 		n_left += of->from[0][i] != of->from[0][0];
 	check_eq(c, n_left, 0, "bytes that were not overwritten");
 	check_eq(c, job->workers[A].of_group[0].n_done, 0, "done at A");
@@ -294,7 +296,7 @@ static void overwrite_a_giver(
 	end_groups(c, job);
 }
 
-/* k = 0: what a node gives to its own server is copied, where it does not wait
+/* k = 0: a server copies its own node's contribution if the giver does not wait
  * for the result. */
 static void s5_giver_has_its_buffer_back(struct check *c)
 {
@@ -302,9 +304,9 @@ static void s5_giver_has_its_buffer_back(struct check *c)
 	overwrite_a_giver(c, SW_BCAST, B);
 }
 
-/* The same of a group that ends while A's pushes lie in its loopback: A has its
- * buffers back and writes them, and its own server may fold them yet; who ends
- * well has none of what was written.  @ns after A's submit. */
+/* The group ends while A's pushes wait in its loopback. A has its buffers back
+ * and overwrites them, and its own server may still fold the pushes. A rank
+ * that ends well must not have any overwritten byte. @ns after A's submit. */
 static void abort_a_giver(struct check *c, uint64_t ns)
 {
 	struct sim_job *job = open_groups(2, 1, true);
@@ -327,8 +329,8 @@ static void s5_giver_aborts(struct check *c)
 		abort_a_giver(c, ns);
 }
 
-/* A alone has called, and its own server has what it lent; then A aborts, and
- * writes its buffer. */
+/* Only A has called, and its own server has borrowed its payloads; then A
+ * aborts and overwrites its buffer. */
 static void s5_lender_aborts(struct check *c)
 {
 	struct sim_job *job = open_groups(2, 1, true);
@@ -360,9 +362,9 @@ static enum sim_fate lose_answers(void *ctx, struct sim_frame *f)
 		       : SIM_PASS;
 }
 
-/* A, which gives, learns of base by answers alone, and all are lost for a
- * while. It asks for it again, though a whole QUERY of results is late that B
- * does not ask for. */
+/* A, which gives, learns base only from answers, and all are lost for a while.
+ * A asks again, although a whole QUERY of results that B does not ask for is
+ * late. */
 static void window_is_asked_for_beside_late_results(struct check *c)
 {
 	enum { LATE_LOG2 = 6 };
@@ -390,8 +392,8 @@ static void window_is_asked_for_beside_late_results(struct check *c)
 	end_groups(c, job);
 }
 
-/* f32 in one chunk of a slot, bf16 in the next, f32 again: sums of 16-bit types
- * are f32, so nothing may lie where their results do. */
+/* f32 in one chunk of a slot, bf16 in the next, then f32 again: sums of 16-bit
+ * types are f32, so their results need space of their own. */
 static void s6_types_change_in_a_slot(struct check *c)
 {
 	enum { ONE = 0x3f800000, TWO = 0x40000000, HALVES = 0x40004000 };
@@ -417,7 +419,7 @@ static void s6_types_change_in_a_slot(struct check *c)
 	hand_close(&rig);
 }
 
-/* Member @i has closed the group of the stream that has @key. */
+/* Close the group of the stream with @key at member @i. */
 static void close_stream(struct hand_rig *rig, uint32_t i, uint32_t key)
 {
 	struct sw_fault fault = {.key = key};
@@ -428,9 +430,10 @@ static void close_stream(struct hand_rig *rig, uint32_t i, uint32_t key)
 		&fault);
 }
 
-/* A group is closed, and another one has the index of its key, with a later
- * generation: what comes late of the old one is acknowledged, and no part of
- * the new one. Frames of an unknown one are counted, and that is all. */
+/* A group is closed, and another group gets the index of its key with a later
+ * generation. The server acknowledges late frames of the old group and does not
+ * add them to the new one. It counts frames of unknown groups and ignores
+ * them. */
 static void s7_keys_are_not_used_again(struct check *c)
 {
 	struct hand_rig rig;
@@ -462,9 +465,9 @@ static void s7_keys_are_not_used_again(struct check *c)
 	hand_close(&rig);
 }
 
-/* Groups {A, C} and {A, B, C}, more chunks than window and credit.  A submits X
- * to the first, then Y to the other, C Y and then X.  Credit comes back as
- * chunks are folded, and chunks that the window does not allow take none: so
+/* Groups {A, C} and {A, B, C} have more chunks than window and credit allow. A
+ * submits X to the first, then Y to the second; C submits Y, then X. Folded
+ * chunks return their credit, and chunks outside the window take none, so
  * neither waits for the other. */
 static void s8_groups_cross(struct check *c)
 {
@@ -491,7 +494,7 @@ static void s8_groups_cross(struct check *c)
 	end_groups(c, job);
 }
 
-/* Chunks of a worker's links, as collectives of whole stripes divide. */
+/* Check that a worker's links share chunks in whole stripes. */
 static void check_shares(
 	struct check *c, uint16_t n, uint16_t k, uint32_t period)
 {
@@ -539,8 +542,8 @@ static void check_shares(
 			"chunks of a server");
 }
 
-/* The same where chunks are summed: @n_periods of tensors' stripes of n = 8,
- * k = 4, through windows of less than a period. */
+/* The same for sums: @n_periods of tensors' stripes of n = 8, k = 4, through
+ * windows of less than a period. */
 static void check_sums(struct check *c, uint32_t n_periods)
 {
 	enum { AGENTS = 8, SUMMERS = 4, PERIOD = 44 };
@@ -569,8 +572,8 @@ static void check_sums(struct check *c, uint32_t n_periods)
 	end_groups(c, job);
 }
 
-/* A window of 16 chunks is less than a period; the sequence of stripes is not
- * cut by it, but goes on from collective to collective. */
+/* A window of 16 chunks is less than a period; it does not cut the sequence of
+ * stripes, which continues from collective to collective. */
 static void s9_shares_of_many_servers(struct check *c)
 {
 	check_shares(c, 8, 4, 44);

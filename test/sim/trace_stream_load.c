@@ -1,8 +1,8 @@
-/* trace_stream_load.c - streams beside streams, and what they take of a server.
+/* trace_stream_load.c - concurrent streams, and what they take of a server.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Counted in the simulator's own clock, with the product's payload, window and
- * policy; nobody looks at elements here.
+ * Times are virtual; payload, window and policy are the product's. The test
+ * does not check elements.
  */
 #include <stdio.h>
 
@@ -22,8 +22,8 @@ enum {
 
 static const uint64_t RATE = 10ULL * 1000 * 1000 * 1000;
 
-/* Ports are paced to 95 % of their links, as pace.h does it; the switch has
- * room for all and delays nobody. */
+/* Ports are paced to 95 % of their links, as pace.h does; the switch has room
+ * for all frames and does not delay any. */
 static struct sim_job *open_streams(uint32_t n_workers, uint32_t k)
 {
 	struct sim_job *job = new_job(1, 0);
@@ -31,7 +31,7 @@ static struct sim_job *open_streams(uint32_t n_workers, uint32_t k)
 	job->n_workers = job->n_colocated = n_workers;
 	job->n_servers = n_workers + k;
 	job->n_groups = 2;
-	job->is_edited = true; /* buffers of zeros, of nobody's own */
+	job->is_edited = true; /* all use the same zeros as buffers */
 	job->params.payload = PAYLOAD;
 	job->worker_bit_s = job->server_bit_s = RATE / 100 * 95;
 	job->groups[BULK].priority = 1000;
@@ -50,7 +50,7 @@ static void start(struct sim_job *job)
 	sim_job_pass(job, 50 * SW_MS);
 }
 
-/* All members call it now.  @to has room for each member's result. */
+/* Call it at all members now. @to has room for each member's result. */
 static void call(struct sim_job *job, uint32_t group, enum sw_coll_kind kind,
 	uint64_t n_elems, const uint8_t *from, uint8_t *to, uint64_t stride)
 {
@@ -101,7 +101,7 @@ static uint64_t gather(struct sim_job *job, uint8_t *memory)
 	return job->net.now_ns - from;
 }
 
-/* The longest of so many, at any phase of what else goes on. */
+/* Return the longest of @n samples, at any phase of the load. */
 static uint64_t longest(struct sim_job *job, uint8_t *memory)
 {
 	uint64_t worst = 0;
@@ -126,7 +126,7 @@ static void gather_under_load(struct check *c, uint32_t n_workers, uint32_t k)
 {
 	struct sim_job *job = open_streams(n_workers, k);
 	uint8_t *small = calloc(n_workers + 1, GATHERED);
-	uint8_t *large = calloc(2, LOAD); /* zeros, and results */
+	uint8_t *large = calloc(2, LOAD); /* zeros, then results */
 	uint64_t alone, loaded, before;
 
 	if (!small || !large)
@@ -151,7 +151,7 @@ static void gather_under_load(struct check *c, uint32_t n_workers, uint32_t k)
 	free(large);
 }
 
-/* The longest of many, under 256 MB: three times as long as alone. */
+/* The longest of many, under 256 MB: at most three times as long as alone. */
 static void gather_under_reduce_scatter(struct check *c)
 {
 	for (uint32_t n = 2; n <= 8; n *= 2)
@@ -174,8 +174,8 @@ static enum sim_fate note_push(void *ctx, struct sim_frame *f)
 	return SIM_PASS;
 }
 
-/* The bulk has all credit, and none of it has left: it returns all but one
- * piece to the urgent call. */
+/* The bulk call holds all credit and has sent nothing: it returns all credit
+ * except one piece to the urgent call. */
 static void bulk_gives_credit_back(struct check *c)
 {
 	struct sim_job *job = open_streams(2, 1);
@@ -213,7 +213,8 @@ static bool is_bulk_done(void *ctx)
 	return is_done(ctx, BULK);
 }
 
-/* Memory of the stream at all servers; *n: servers that have it. */
+/* Return the stream's memory at all servers; *n: number of servers that have
+ * it. */
 static uint64_t stream_bytes(const struct sim_job *job, uint32_t *n)
 {
 	uint64_t bytes = 0;
@@ -239,7 +240,8 @@ static uint64_t n_folded(const struct sim_job *job)
 	return n;
 }
 
-/* @n collectives of @bytes each, of all kinds in turn, up to four at a time. */
+/* Run @n collectives of @bytes each, of all kinds in turn, up to four at a
+ * time. */
 static void take_many(
 	struct check *c, struct sim_job *job, uint32_t n, uint64_t bytes)
 {
@@ -265,10 +267,10 @@ static void take_many(
 	free(memory);
 }
 
-/* A server's memory is the window of the stream, whatever is summed: what it
- * has when the stream is declared, and not a byte more.  A hundred collectives
- * of 12 windows at each server; with SIM_WHOLE in the environment of 1 GiB,
- * with libsumwire's payload and window, which takes minutes. */
+/* A stream takes as much memory of a server as its window, from its declaration
+ * on, whatever is summed. Run a hundred collectives of 12 windows per server;
+ * with SIM_WHOLE in the environment collectives of 1 GiB, with libsumwire's
+ * payload and window, which takes minutes. */
 static void memory_is_the_window(struct check *c)
 {
 	bool is_whole = getenv("SIM_WHOLE") != NULL;
@@ -313,9 +315,9 @@ static void memory_is_the_window(struct check *c)
 	free(job);
 }
 
-/* --- what it takes to ask for results --- */
+/* --- the cost of asking for results --- */
 
-/* Frames of workers, which come first, and of servers, so far. */
+/* Count frames so far, from workers (first) and from servers. */
 static void note_frames(const struct sim_job *job, int64_t sent[2])
 {
 	sent[0] = sent[1] = 0;
@@ -326,7 +328,7 @@ static void note_frames(const struct sim_job *job, int64_t sent[2])
 		sent[1] += (int64_t)job->servers[i]->stats.tx_frames;
 }
 
-/* Four agents and a server: who gives pushes each chunk, others ask for many at
+/* Four agents and a server: givers push each chunk; receivers ask for many at
  * once and acknowledge results. */
 static void count_frames(
 	struct check *c, enum sw_coll_kind kind, uint32_t n_chunks)

@@ -1,5 +1,6 @@
-/* trace_tuning.c - tuning of a running job change: all members use the newest.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* trace_tuning.c - tuning changes in a running job; all use the newest.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "test/sim/trace_job.h"
@@ -13,7 +14,7 @@ static struct sim_job *open_job(uint32_t n_workers, uint32_t n_servers)
 	job->n_workers = n_workers;
 	job->n_servers = n_servers;
 	job->n_tensors = job->n_first = 3;
-	job->pause_ns = 20 * SW_MS; /* so that repetitions fall into it */
+	job->pause_ns = 20 * SW_MS; /* so that retransmissions fall into it */
 	return job;
 }
 
@@ -24,7 +25,7 @@ static bool has_begun(void *ctx)
 	return job->workers[0].engine.highest_round >= 5;
 }
 
-/* Let it come to its fifth round. */
+/* Run until the fifth round. */
 static void start(struct check *c, struct sim_job *job)
 {
 	sim_job_open(job);
@@ -48,7 +49,7 @@ static void check_used(struct check *c, struct sim_job *job, uint32_t number)
 	}
 }
 
-/* The rank that asks is any one; all go over. */
+/* Any rank may request it; all ranks switch. */
 static void tuning_of_all(struct check *c)
 {
 	struct sim_job *job = open_job(3, 2);
@@ -72,7 +73,8 @@ static void tuning_of_all(struct check *c)
 	end_job(c, job);
 }
 
-/* All ranks ask at once: one order, and the last number is used. */
+/* All ranks request at once: the requests have one order, and the last number
+ * wins. */
 static void tuning_in_one_order(struct check *c)
 {
 	struct sim_job *job = open_job(4, 1);
@@ -90,8 +92,8 @@ static void tuning_in_one_order(struct check *c)
 
 struct loss {
 	uint8_t type;
-	uint32_t from; /* node */
-	uint32_t n;    /* to lose */
+	uint32_t from; /* sending node */
+	uint32_t n;    /* frames to lose */
 	bool is_on;
 };
 
@@ -105,12 +107,12 @@ static enum sim_fate lose(void *ctx, struct sim_frame *f)
 	return SIM_LOST;
 }
 
-/* The request, the state and its acknowledgement get lost, several times. */
+/* The request, the state and its acknowledgement are lost several times. */
 static void tuning_frames_are_lost(struct check *c)
 {
 	static const struct loss losses[] = {
 		{SW_TUNE, 1, 3, true},      /* from rank 0 */
-		{SW_STATUS, 0, 5, true},    /* to anybody */
+		{SW_STATUS, 0, 5, true},    /* to any rank */
 		{SW_KEEPALIVE, 2, 4, true}, /* from rank 1 */
 	};
 
@@ -130,7 +132,7 @@ static void tuning_frames_are_lost(struct check *c)
 	}
 }
 
-/* A copy of the first frame of a type, for later. */
+/* Copy of the first frame of a type, for a later replay. */
 struct keep {
 	uint8_t type;
 	uint32_t from;
@@ -158,8 +160,8 @@ static bool is_settled(void *ctx)
 	       job->workers[1].engine.tuning.number;
 }
 
-/* The request, an acknowledgement and a state of before come again when all is
- * over: nothing is numbered twice, nobody goes back. */
+/* An old request, acknowledgement and state arrive at the end: no tuning gets a
+ * second number, and no rank goes back. */
 static void tuning_frames_from_the_past(struct check *c)
 {
 	static const struct keep keeps[] = {{SW_TUNE, 1, NULL},
@@ -187,8 +189,8 @@ static void tuning_frames_from_the_past(struct check *c)
 }
 
 /* Asynchronous: rank 0 is a hundred rounds ahead of rank 1, which has long
- * pauses.  However often tuning change, neither waits for the other's rounds.
- */
+ * pauses. However often the tuning changes, neither waits for the other's
+ * rounds. */
 static void tuning_of_asynchronous_rounds(struct check *c)
 {
 	struct sim_job *job = new_job(336, 1000000);
@@ -222,7 +224,7 @@ static void tuning_of_asynchronous_rounds(struct check *c)
 	free(job);
 }
 
-/* A value that one worker changes holds at once, for it alone. */
+/* A value that one worker changes applies at once, to that worker alone. */
 static void tuning_of_one_worker(struct check *c)
 {
 	struct sim_job *job = open_job(2, 1);

@@ -7,9 +7,9 @@
 #include "test/sim/trace_job.h"
 #include "test/support/header.h"
 
-/* --- A2, the worker's half --- */
+/* --- A2 at the worker --- */
 
-/* A RESULT is taken only by a chunk that waits for exactly that round. */
+/* A chunk accepts a RESULT only if it waits for exactly that round. */
 static void a2_result_taken_only_when_waited_for(struct check *c)
 {
 	struct sim_job *job = new_job(2 * 336, 8);
@@ -26,7 +26,7 @@ static void a2_result_taken_only_when_waited_for(struct check *c)
 	end_job(c, job);
 }
 
-/* A copy of a frame for later. */
+/* Copy of a frame, for a later replay. */
 struct copy {
 	struct sim_frame *f;
 };
@@ -54,8 +54,8 @@ static bool has_begun_round_2(void *ctx)
 	       w->tensors[0].round == 2;
 }
 
-/* A RESULT of the very round that a chunk is in, but which it has not pushed
- * yet: no honest server has one. */
+/* A RESULT of the chunk's current round, before the chunk was pushed: no honest
+ * server has one. */
 static void a2_result_before_its_push(struct check *c)
 {
 	struct sim_job *job = new_job(10 * 336, 2);
@@ -92,7 +92,7 @@ static void a2_result_before_its_push(struct check *c)
 
 /* --- A6 --- */
 
-/* Nor does the last chunk of rank 1 come, so that the round stays open. */
+/* Also lose the last chunk of rank 1, so that the round stays open. */
 static enum sim_fate lose_acks_to_0(void *ctx, struct sim_frame *f)
 {
 	(void)ctx;
@@ -101,7 +101,7 @@ static enum sim_fate lose_acks_to_0(void *ctx, struct sim_frame *f)
 	return is_type(f, SW_ACK, 0) && f->to == 1 ? SIM_LOST : SIM_PASS;
 }
 
-/* 1. PUSH is folded, its ACK is lost.  2. RESULT overwrites the buffer.  3. The
+/* 1. PUSH is folded, its ACK is lost. 2. RESULT overwrites the buffer. 3. The
  * timeout must not push the sum. */
 static void a6_retransmission_in_place(struct check *c)
 {
@@ -109,7 +109,7 @@ static void a6_retransmission_in_place(struct check *c)
 
 	job->net.hook = lose_acks_to_0;
 	sim_job_open(job);
-	sim_job_pass(job, SW_S); /* every timeout has come */
+	sim_job_pass(job, SW_S); /* all timeouts have fired */
 	check_eq(c, job->workers[0].engine.tensors[0].n_missing, 1,
 		"chunks that rank 0 does not hold");
 	check(c, job->workers[0].engine.stats.retransmissions > 0,
@@ -136,7 +136,7 @@ struct slow_push {
 	uint32_t n_pushes;
 };
 
-/* The first push of rank 0 is held, so that it is taken for lost. */
+/* Hold the first push of rank 0, so that it counts as lost. */
 static enum sim_fate hold_first_push(void *ctx, struct sim_frame *f)
 {
 	struct slow_push *s = ctx;
@@ -158,10 +158,10 @@ static bool has_one_round(void *ctx)
 	return job->workers[0].round[0] > 0;
 }
 
-/* The second push waits in the queue of its port when the first arrives after
- * all and the result is written: it leaves with the sum under the gradient's
- * header and CRC. The server must see that the chunk is complete before it
- * looks at the payload, and nobody may be accused of writing the buffer. */
+/* The retransmitted push waits in its port's queue when the first arrives and
+ * the result is written. So it leaves with the sum under the gradient's header
+ * and CRC. The server must see that the chunk is complete before it checks the
+ * payload, and must not report a write to the buffer. */
 static void a6_torn_push_is_a_duplicate(struct check *c)
 {
 	struct sim_job *job = new_job(100, 1);
@@ -172,7 +172,7 @@ static void a6_torn_push_is_a_duplicate(struct check *c)
 	sim_job_open(job);
 	sim_net_run(&job->net, 2 * SW_S, has_pushed_again, job);
 	check_eq(c, job->net.n_held, 1, "pushes held");
-	/* Frames that the port has taken are read 10 ms later. */
+	/* The port reads the bytes of queued frames 10 ms later. */
 	for (uint32_t i = 0; i < job->net.n_heap; i++)
 		if (job->net.heap[i]->is_leaving)
 			job->net.heap[i]->at_ns += 10 * SW_MS;
@@ -189,7 +189,7 @@ static void a6_torn_push_is_a_duplicate(struct check *c)
 /* --- A13 (a) --- */
 
 /* Both ranks have one frame of credit; one pushes X then Y, the other Y then X,
- * so each head waits for the other's.  Credit returns at the fold. */
+ * so each queue's head waits for the other's. Folding returns credit. */
 static void a13a_different_submit_orders(struct check *c)
 {
 	struct sim_job *job = new_job(50 * 336, 4);
@@ -203,7 +203,7 @@ static void a13a_different_submit_orders(struct check *c)
 	end_job(c, job);
 }
 
-/* A push of the next round cannot enter the queue before the result is held. */
+/* A push of the next round cannot be queued before the result has arrived. */
 static void a13a_open_tensor_is_busy(struct check *c)
 {
 	struct sim_job *job = new_job(100, 1);
@@ -221,8 +221,8 @@ static void a13a_open_tensor_is_busy(struct check *c)
 
 /* --- A16 --- */
 
-/* The application writes into its buffer whenever a frame that is gathered
- * from it has got its CRC, @times times. */
+/* The application writes to its buffer after a gathered frame has got its CRC,
+ * @times times. */
 struct writer {
 	struct sim_job *job;
 	uint32_t times;
@@ -262,7 +262,7 @@ static void edit(struct check *c, uint32_t times, uint32_t copied)
 	free(job);
 }
 
-/* Written again and again: after three refusals a copy goes. */
+/* Written repeatedly: after three refusals the worker sends a copy. */
 static void a16_chunk_edited_all_the_time(struct check *c)
 {
 	edit(c, 3, 1);
@@ -274,7 +274,8 @@ static void a16_chunk_edited_once(struct check *c)
 	edit(c, 1, 0);
 }
 
-/* A network that damages pushes is no application that writes. */
+/* A network that damages pushes does not look like an application that
+ * writes. */
 static enum sim_fate damage_pushes(void *ctx, struct sim_frame *f)
 {
 	uint32_t *n = ctx;
@@ -293,7 +294,7 @@ static void a16_damage_is_not_editing(struct check *c)
 
 	job->net.hook = damage_pushes;
 	job->net.hook_ctx = &n;
-	job->net.faults.corrupt = 1; /* says that CRC errors are in order */
+	job->net.faults.corrupt = 1; /* CRC errors are expected */
 	sim_job_open(job);
 	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
 	check_eq(c, job->servers[0]->stats.rx_payload_crc, 5, "CRC errors");
@@ -301,12 +302,12 @@ static void a16_damage_is_not_editing(struct check *c)
 	end_job(c, job);
 }
 
-/* --- A8, of frames --- */
+/* --- A8, for frames --- */
 
 enum { EARLIER = 40 };
 
-/* Instead of every other data frame one of an earlier run comes, under the same
- * ids and numbers, and with other bytes. */
+/* Replace every other data frame with one of an earlier run: same ids and
+ * numbers, other bytes. */
 struct earlier {
 	struct sim_job *job;
 	uint32_t n_seen, n_pushes, n_results;
@@ -340,7 +341,7 @@ static void a8_frames_of_an_earlier_run(struct check *c)
 
 	job->net.hook = replace_by_earlier;
 	job->net.hook_ctx = &k;
-	job->net.faults.corrupt = 1; /* says that CRC errors are in order */
+	job->net.faults.corrupt = 1; /* CRC errors are expected */
 	sim_job_open(job);
 	check(c, sim_job_run(job, 5 * SW_S), "the job ends");
 	check(c, k.n_pushes && k.n_results, "frames both ways were replaced");

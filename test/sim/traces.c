@@ -1,52 +1,52 @@
-/* traces.c - every message trace that once broke the plan, as a test by name.
+/* traces.c - every message trace that once broke the design, as a test.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The names carry the number of the trace in the protocol's review; the rules
- * that came out of it are in PROTOCOL.md.
+ * A name carries the number of its trace in the protocol's review; PROTOCOL.md
+ * has the rules that followed.
  *
- *  A2   a result that waits to be sent survives the recycle of its cell
- *  A3   a push into a sum that is complete
- *  A5   a false acknowledgement; QUERY as the universal repair
- *  A6   a retransmission rebuilt from the result in an in-place buffer
- *  A9   credit that leaks by loss; grants that are too old; overdrawing
- *  A10  classes that overtake each other are no loss
- *  A12  deltas of an asynchronous tensor: again, late, ahead; answers that are
- *       torn or go back
- *  A13  (a) the head of one queue behind the head of another; (c) jobs that
- *       share a server
- *  A14  two agents of one rank; a JOIN that comes late, and counts for nobody
- *  A16  a buffer that is written while it is pushed
- *  A17  timers after a gap in polling
- *  A18  storms of QUERIES
- *  A19  ranks that sum different steps
- *  tuning: other tuning in a running job, which all members come to use
+ *  A2 a result queued for sending survives the recycle of its cell
+ *  A3 a push into a complete sum
+ *  A5 a false acknowledgement; QUERY as the universal repair
+ *  A6 a retransmission rebuilt from the result in an in-place buffer
+ *  A9 credit leaks by loss; stale grants; overdrawing
+ *  A10 reordering between classes is no loss
+ *  A12 deltas of an asynchronous tensor: duplicate, late, ahead; answers that
+ *       are torn or go back
+ *  A13 (a) heads of two queues that wait for each other; (c) jobs that share
+ *       a server
+ *  A14 two agents with one rank; a late JOIN without a worker
+ *  A16 a buffer that the process writes while it is pushed
+ *  A17 timers after a gap in polling
+ *  A18 storms of QUERIES
+ *  A19 ranks that sum different steps
+ *  tuning: tuning changes in a running job, which all members adopt
  *  urgent, least_urgent: scheduling, with the bounds of trace_sched.c
- *  grow: tensors that are pushed before all of them is there
+ *  grow: tensors that are pushed before they are completely written
  *  incast: many senders before one port of a switch
  *  lanes: workers of several lcores
- *  lent: what a node's own server was lent, when its worker ends
- *  lost: members and local ranks die, groups of others go on
- *  members: the cost of a packet with 2 to 64 of them
- *  N1 to N5  packet numbers that nobody has sent
+ *  lent: payloads lent to a node's own server, when its worker ends
+ *  lost: members and local ranks die; other groups continue
+ *  members: the cost of a packet with 2 to 64 members
+ *  N1 to N5 forged packet numbers
  *  probe: lcores behind a hash of source ports
- *  S1 to S9  streams: givers that run ahead, receivers that lag, types that
- *       change in a slot, groups that cross, shares; what streams beside
- *       each other wait for and what they take
+ *  S1 to S9 streams: givers that run ahead, receivers that lag, types that
+ *       change in a slot, groups that cross, shares; latency and resources of
+ *       concurrent streams
  *  congestion: queues in the network's core that overflow
- *  F    what was examined and found sound stays so
+ *  F behaviour that the review found correct
  *
- * Not here, since what they are about does not exist yet:
- *  A1   retention, and restoring a server from its members
- *  A4   membership that changes under a running job (what can be tested with
- *       fixed members, that nothing is un-folded and counts travel per chunk,
- *       is in the random runs: n_local and the count of folds)
- *  A7   changes of layout, class or map
- *  A8   who decides about epochs (that no frame of an earlier one is taken is
- *       in trace_worker.c)
- *  A11  deterministic mode of tensors
- *  A13  (b) colocated servers, (d) policy p3
- *  A15  authentication
- *  A16  memory of attached processes: test/unit/host/unit_host_hostile.c
+ * Not here, because the feature does not exist yet or another test has it:
+ *  A1 retention, and restoring a server from its members
+ *  A4 membership changes in a running job (random runs test the part with
+ *       fixed members, that servers un-fold nothing and counts travel per
+ *       chunk: n_local and the count of folds)
+ *  A7 changes of layout, class or map
+ *  A8 the authority for epochs (trace_worker.c tests that frames of an
+ *       earlier epoch are ignored)
+ *  A11 deterministic mode of tensors
+ *  A13 (b) colocated servers, (d) policy p3
+ *  A15 authentication
+ *  A16 memory of attached processes: test/unit/host/unit_host_hostile.c
  */
 #include "test/sim/traces.h"
 

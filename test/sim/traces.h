@@ -1,5 +1,6 @@
-/* traces.h - message traces of what breaks at the edges of the protocol.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* traces.h - message traces at the edges of the protocol.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_TEST_SIM_TRACES_H
 #define SW_TEST_SIM_TRACES_H
 

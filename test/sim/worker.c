@@ -9,8 +9,9 @@
 #include "engine/worker/link.h"
 #include "test/sim/job.h"
 
-/* Copy payloads lent by the node's server at its lcore, as an agent's lcores do
- * between two turns. */
+/* Copy the payloads that the lcore's loopback has borrowed, as an agent's
+ * lcores do between two turns. Return the node's server at this lcore, or
+ * NULL. */
 static struct sw_server *copy_sent(struct sim_worker *w, uint32_t lane)
 {
 	struct sim_job *job = w->job;
@@ -37,8 +38,8 @@ static bool copy_lent(struct sim_worker *w, uint32_t lane)
 	return !srv || sw_server_copy_lent(srv);
 }
 
-/* When all lanes have ended, the buffers are written, as a process may whose
- * job has ended. */
+/* When all lanes have ended, overwrite the buffers, as the process may after
+ * the end of its job. */
 static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 {
 	const struct sw_worker *engine =
@@ -49,7 +50,7 @@ static void copy_if_ended(struct sim_worker *w, uint32_t lane)
 		return;
 	if (!copy_lent(w, lane)) {
 		sw_loop_look(
-			&w->lcores[lane]->loop); /* the next turn goes on */
+			&w->lcores[lane]->loop); /* continue in the next turn */
 		return;
 	}
 	w->kept |= 1u << lane;
@@ -89,7 +90,7 @@ static void on_declared(void *ctx)
 	for (uint32_t t = 0; t < w->n_admitted; t++) {
 		uint32_t key = w->engine.tensors[w->index[t]].key;
 
-		if (key != SW_KEY_NONE) /* else it was refused */
+		if (key != SW_KEY_NONE) /* SW_KEY_NONE: refused */
 			job->by_key[sim_job_of(job, w->rank)][key] = t;
 		for (uint32_t l = 0; l < w->n_local; l++)
 			sw_worker_source(
@@ -98,7 +99,7 @@ static void on_declared(void *ctx)
 	sim_groups_declared(w);
 }
 
-/* The call failed: the buffer is the process's again, who writes it. */
+/* The call failed: overwrite the buffer, as its process may. */
 static void die(struct sim_worker *w, uint32_t t)
 {
 	struct sim_job *job = w->job;
@@ -108,7 +109,7 @@ static void die(struct sim_worker *w, uint32_t t)
 		memset(w->from[l][t], 0x5a, job->n_elems[t] * job->elem_bytes);
 }
 
-/* Is it the error of a tensor alone? */
+/* Does the error concern only a tensor? */
 static bool is_of_dead(const struct sim_worker *w, int err)
 {
 	return err == SW_EMISMATCH ||
@@ -136,7 +137,7 @@ static void on_done(void *ctx, uint32_t tensor, uint32_t local, uint64_t cookie,
 		return;
 	}
 	if (w->asked[t])
-		return; /* the others are told now, too */
+		return; /* the other local ranks complete next */
 	if (!w->job->is_edited)
 		sim_oracle_check(w, t, weight);
 	w->round[t]++;
@@ -170,7 +171,7 @@ static struct sw_worker_tensor declaration(
 	return d;
 }
 
-/* Every worker declares in another order, and maybe in two batches. */
+/* Declare in an order of this worker's own, sometimes in two batches. */
 static void declare(struct sim_worker *w)
 {
 	struct sim_job *job = w->job;
@@ -191,8 +192,8 @@ static void declare(struct sim_worker *w)
 	w->built = 0;
 }
 
-/* The control thread has its turn, or has not: it builds the batch for another
- * lane, in whatever order. */
+/* Give the control thread a turn, or none: it builds the batch for another
+ * lane, in any order. */
 static void control_step(struct sim_worker *w)
 {
 	uint64_t *rng = &w->job->rng;
@@ -204,16 +205,16 @@ static void control_step(struct sim_worker *w)
 		return;
 	err = sw_worker_build(engine, w->batch, w->n_batch);
 	if (err == SW_EAGAIN)
-		return; /* the memory is not there yet */
+		return; /* the memory is not ready */
 	if (err)
 		abort();
 	w->built |= 1u << lane;
 }
 
-/* All lanes have it: the command for lane 0. */
+/* All lanes have the batch: send the command to lane 0. */
 static void declare_built(struct sim_worker *w)
 {
-	w->node->loop.tick_at_ns = 0; /* soon once more */
+	w->node->loop.tick_at_ns = 0; /* try again soon */
 	if (w->built + 1 != 1u << w->n_lanes)
 		return;
 	if (sw_worker_add(&w->engine))
@@ -272,7 +273,7 @@ bool sim_worker_has_completed(const struct sim_worker *w)
 	return sim_groups_have_completed(w);
 }
 
-/* Submit what may be, in an order of this worker's own. */
+/* Submit some of the possible calls, in an order of this worker's own. */
 static void submit_some(struct sim_worker *w)
 {
 	struct sim_job *job = w->job;
@@ -318,7 +319,7 @@ void sim_worker_leave(struct sim_worker *w, int err, const char *text)
 	sim_node_poke(w->node);
 }
 
-/* --- lanes: each hears the others after a turn of its own --- */
+/* --- lanes: each reads the others' messages after its turn --- */
 
 static void hear(struct sw_worker *engine, struct sim_node *node)
 {
@@ -374,8 +375,8 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 		declare(w);
 	if (w->n_batch)
 		declare_built(w);
-	/* While a batch waits for its admission nothing new may be pushed;
-	 * what was pushed before goes on. */
+	/* While a batch waits for admission, push nothing new; earlier pushes
+	 * continue. */
 	sim_grow_some(w);
 	if (w->n_admitted != w->n_declared || now_ns < w->pause_until_ns)
 		return;
@@ -389,7 +390,8 @@ void sim_worker_step(void *ctx, uint64_t now_ns)
 	hear_others(w);
 }
 
-/* Its control thread gives back what it had, in all lanes. */
+/* Count the closed stream and free its memory in all lanes, as the control
+ * thread does. */
 static void on_gone(void *ctx, uint32_t tensor)
 {
 	struct sim_worker *w = ctx;
