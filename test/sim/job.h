@@ -114,9 +114,8 @@ struct sim_job {
 	struct sw_params params;
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
-	uint32_t
-		n_colocated; /* 0, or all workers' machines: the last servers */
-	uint32_t n_jobs;     /* on the same machines; 1: may be colocated */
+	uint32_t n_colocated; /* 0, or all: the last ones, colocated */
+	uint32_t n_jobs;      /* on the same machines; 1: may be colocated */
 	/* Lcores of each server; server i has engines i * n_lcores and
 	 * following. */
 	uint32_t n_lcores;

@@ -71,8 +71,7 @@ void sim_mismatch_draw(struct sim_job *job)
 	if (job->mismatch == SIM_OTHER_SIZE) {
 		job->mismatch_in = 0;
 		if (is_alone)
-			job->mismatch =
-				SIM_ALIKE; /* no server compares sizes */
+			job->mismatch = SIM_ALIKE; /* not detected */
 	} else if (is_alone || (n_local > 1 && below(&x, 2))) {
 		job->mismatch_at = below(&x, n_local);
 	}
