@@ -1,6 +1,8 @@
-# deny.py - run a command in which system calls fail, as by a container's filter
+# deny.py - run a command with failing system calls, as a container's filter
+# makes them
 # SPDX-License-Identifier: BSD-3-Clause
-"""deny.py CALL[,CALL...] COMMAND...: these calls fail with EPERM."""
+"""deny.py CALL[,CALL...] COMMAND...: run a command; these calls fail with
+EPERM."""
 import ctypes
 import errno
 import os
@@ -14,11 +16,11 @@ NUMBERS = {  # x86_64, aarch64
     "signalfd4": (289, 74), "memfd_create": (319, 279)}
 PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, SECCOMP_MODE_FILTER = 22, 38, 2
 LOAD, IF_EQUAL, RETURN = 0x20, 0x15, 0x06  # instructions of the filter
-ALLOW, ERRNO = 0x7fff0000, 0x00050000  # what it returns
+ALLOW, ERRNO = 0x7fff0000, 0x00050000  # actions of the filter
 
 
 def deny(*names):
-    """For this thread and all that it starts."""
+    """Deny the calls to this thread and everything that it starts."""
     def op(code, k, if_not=0):
         return struct.pack("HBBI", code, 0, if_not, k)
     column = ("x86_64", "aarch64").index(platform.machine())

@@ -1,8 +1,8 @@
 # documents.py - run the commands of a document, as its reader would
 # SPDX-License-Identifier: BSD-3-Clause
-"""proc_documents and torch_documents use this.  A document's commands run in one
-shell, in a folder that looks like a checkout with a build; their files stay there.  test/support/markdown.py says which blocks are run.
-"""
+"""Helper of proc_documents and torch_documents. A document's commands run in
+one shell, in a folder that looks like a checkout with a build; their files stay
+there. test/support/markdown.py defines which blocks run."""
 import os
 import re
 import shutil
@@ -26,12 +26,13 @@ trap 'kill $(jobs -p) 2>/dev/null || true; wait || true' EXIT
 
 
 def script_of(blocks, word):
-    """(script, [expected]): a line "== I" comes before what block I prints."""
+    """Return (script, [expected]); the script prints a line "== I" before the
+    output of block I."""
     script, expected = [HEAD], []
     for i, b in enumerate(blocks):
         name = markdown.file_of(b)
         if name:
-            # by bash alone: a PATH may have nothing else
+            # Use bash alone, because the PATH may have no other programs.
             script.append(f"IFS= read -r -d '' text <<'END-OF-{i}' || true\n"
                           f"{b.text}END-OF-{i}\nprintf %s \"$text\" >{name}\n")
         elif b.lang == "sh" and word in b.words:
@@ -43,7 +44,7 @@ def script_of(blocks, word):
 
 
 def checkout(folder):
-    """Fill a folder with what a reader has after the build."""
+    """Fill a folder with the files that a reader has after the build."""
     for name in os.listdir(ROOT):
         if name not in ("build", ".git"):
             os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
@@ -51,7 +52,7 @@ def checkout(folder):
 
 
 def run(document, word, **env):
-    """Run the blocks of a document that have this word, and compare."""
+    """Run the blocks of a document that have this word; compare their output."""
     blocks = markdown.of_file(os.path.join(ROOT, document))
     script, expected = script_of(blocks, word)
     check(expected, f"{document} has no block to {word}")
@@ -75,7 +76,7 @@ def run(document, word, **env):
 
 
 def enter():
-    """Go on in namespaces of our own: no other daemon is there, nor its sockets."""
+    """Enter namespaces of our own, without other daemons or their sockets."""
     lan.enter("-Urnm")
     lan.ip("link", "set", "dev", "lo", "up")
     subprocess.run(["mount", "-t", "tmpfs", "run", "/run"], check=True)

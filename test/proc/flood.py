@@ -1,10 +1,10 @@
-# flood.py - datagrams that nobody wants, at ADDRESS:PORT... until it is killed
+# flood.py - send unwanted datagrams to ADDRESS:PORT... until it is killed
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random bytes; nothing; a byte less than our header; large ones; and pieces of
-ten bytes by the dozen, which the kernel cuts, or joins for who asks for that.
+"""The datagrams have random bytes, no bytes, a byte less than our header, or
+many bytes. Others consist of dozens of ten-byte pieces, which the kernel
+splits, or joins for a socket that asks for it.
 
-It pauses between rounds, for it is not to take the machine's cores.
-"""
+The flood pauses between rounds, to leave the machine's cores to the test."""
 import random
 import socket
 import sys

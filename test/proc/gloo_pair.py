@@ -1,9 +1,9 @@
-# gloo_pair.py - an all_reduce of gloo between two machines, as a program on either
+# gloo_pair.py - an all_reduce of gloo between two machines, one process on each
 # SPDX-License-Identifier: BSD-3-Clause
-"""gloo_pair.py RANK ADDRESS SETTLE SECONDS: rank 0 is at ADDRESS.  After SETTLE
-seconds it counts, and prints how many bytes were summed in SECONDS, as a JSON
-list of one; as many went each way.  Then both end.  Needs PyTorch.
-"""
+"""gloo_pair.py RANK ADDRESS SETTLE SECONDS: rank 0 is at ADDRESS. After SETTLE
+seconds the process counts for SECONDS, prints the number of bytes summed as a
+JSON list of one, and both processes end. As many bytes went each way. Needs
+PyTorch."""
 import json
 import sys
 import time
@@ -11,7 +11,7 @@ import time
 import torch
 import torch.distributed as dist
 
-ELEMENTS = 1000000  # as many as a job's tensor in proc_bottleneck
+ELEMENTS = 1000000  # as a job's tensor in proc_bottleneck
 PORT = 5202
 
 

@@ -1,34 +1,33 @@
-# hosts.py - nodes whose addresses the kernel has: on lo, or each in a namespace
+# hosts.py - nodes with addresses of the kernel: on lo, or each in a namespace
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for tests of ports of type udp: see rig.py and lan.py.
 
     with Lo(agents=2, servers=2) as net: ...
 
-On lo every daemon has an address of 127.77.0.0/24, which the kernel has
-without being told, and no capability, as an ordinary user's.
+On lo every daemon has an address of 127.77.0.0/24, which the kernel accepts
+without configuration. The daemons have no capability, like an ordinary user's.
 
     lan.enter()
     with Hosts(agents=2) as net: ...
 
-Between two addresses of one namespace the kernel takes lo, whatever they are
-on.  So each of these nodes is a namespace of its own, whose interface, called
-like the node, has its address; the other end is a port of a bridge.
-"""
+The kernel routes frames between two addresses of one namespace over lo. So each
+of these nodes has a namespace of its own, with an interface that has the node's
+name and address. The other end of the interface is a port of a bridge."""
 import os
 import subprocess
 
 from lan import Lan, ip
 from rig import Net
 
-# Several runs of these tests may go on at once, and share lo. Ports are taken
-# by process, below the range that the kernel hands out.
+# Several runs of these tests may share lo at the same time. Choose ports by
+# process, below the range that the kernel assigns.
 UDP = 10000 + os.getpid() % 1300 * 16
 NO_RIGHTS = ("setpriv", "--no-new-privs", "--inh-caps=-all",
              "--bounding-set=-all")
 
 
 def no_rights():
-    """Before a command: what makes it an ordinary user's; a user is one."""
+    """Return the command prefix that drops root's rights; empty for a user."""
     if os.geteuid() == 0:
         p = subprocess.run([*NO_RIGHTS, "true"], stderr=subprocess.DEVNULL,
                            check=False)
@@ -42,7 +41,8 @@ def without_ports(ini):
 
 
 class Lo(Net):
-    """Servers 127.77.0.1, .2, ...; agents 127.77.0.101, ...; port named lo."""
+    """Servers at 127.77.0.1, .2, ...; agents at 127.77.0.101, ...; port named
+    lo."""
 
     def __init__(self, agents=2, servers=2, colocated=False, port=None,
                  **keys):
@@ -69,18 +69,19 @@ class Lo(Net):
 
 
 class Hosts(Lan):
-    """Addresses and port as Lan has them, and the kernel has the addresses.
+    """Nodes with the addresses and port of Lan, where the kernel has the
+    addresses.
 
-    Nodes in packet have ports of type af_packet, and the kernel none.
+    Nodes in packet have ports of type af_packet and no address in the kernel.
     """
 
     def __init__(self, *args, packet=(), port=None, **keys):
         self.packet = packet
-        self.holders = {}  # process that keeps a node's namespace, by name
+        self.holders = {}  # process that keeps the namespace of each node
         super().__init__(*args, port={"type": "udp", **(port or {})}, **keys)
 
     def inside(self, name, *args):
-        """@args as a command in the node's namespace."""
+        """Return @args as a command in the node's namespace."""
         return ("nsenter", f"--net=/proc/{self.holders[name].pid}/ns/net",
                 *args)
 
@@ -91,10 +92,10 @@ class Hosts(Lan):
         p = subprocess.Popen(["unshare", "-n", "sh", "-c", "echo; exec cat"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holders[name] = p
-        p.stdout.readline()  # it is there
+        p.stdout.readline()  # wait until the namespace exists
 
     def plug(self, device, link=0):
-        """The interface, in a namespace that is made if need be."""
+        """Create the interface, and its namespace if necessary."""
         if device not in self.holders:
             self.hold(device)
         ip("link", "add", "name", device + "-lan", "mtu", str(self.mtu),
@@ -116,7 +117,7 @@ class Hosts(Lan):
         self.interfaces.remove(device + "-lan")
 
     def run(self, name, *args):
-        """A daemon goes where its address is."""
+        """Run the daemon in the namespace of its address."""
         inside = self.inside(name) if name in self.holders else ()
         return super().run(name, *inside, *args)
 

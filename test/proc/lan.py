@@ -1,4 +1,4 @@
-# lan.py - nodes on a bridge in a network namespace of the test's own
+# lan.py - nodes on a bridge in a network namespace of the test
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for tests of kernel interfaces: see rig.py.
 
@@ -6,9 +6,9 @@
     with Lan(agents=2, mtu=9000) as net:
         net.start_all()
 
-Every daemon has an interface of its own, called like it; their other ends are
-ports of one bridge.  No interface has an address: the kernel speaks no IP there.
-"""
+Every daemon has an interface of the same name; the other ends of the interfaces
+are ports of one bridge. No interface has an address, so the kernel does not
+speak IP there."""
 import os
 import socket
 import subprocess
@@ -16,14 +16,14 @@ import sys
 
 from rig import Net
 
-SKIP = 77  # meson's exit code for a test that was skipped
-ETH_P_ALL = 3  # a bridge's own frames are seen under no other
+SKIP = 77  # meson's exit code for a skipped test
+ETH_P_ALL = 3  # the only type that also shows frames sent by a bridge
 HEADS = 96  # Ethernet, IPv4, UDP and our header
 
 
 def why_not(kind):
-    """Reason why this process cannot have a namespace with interfaces; "":
-    none."""
+    """Return why this process cannot have a namespace with interfaces; "": it
+    can."""
     try:
         p = subprocess.run(["unshare", kind, "ip", "link", "add", "type",
                             "veth"], stderr=subprocess.PIPE, check=False)
@@ -33,10 +33,10 @@ def why_not(kind):
 
 
 def enter(kind="-Urn"):
-    """Go on in a namespace of our own; leaves with SKIP if that is impossible.
+    """Enter a namespace of our own; exit with SKIP if that is impossible.
 
-    -Urn is for everybody; -n is root's, whose rights go beyond the namespace.
-    """
+    -Urn works for every user; -n is for root, and keeps root's rights outside
+    the namespace."""
     if os.environ.get("SUMWIRE_LAN"):
         return
     why = why_not(kind)
@@ -56,7 +56,7 @@ def batch(lines):
 
 
 class Capture:
-    """Record frames at the far end of a daemon's interface, from now on."""
+    """Records frames at the far end of a daemon's interface from now on."""
 
     def __init__(self, name):
         self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW,
@@ -66,7 +66,7 @@ class Capture:
         self.sock.setblocking(False)
 
     def frames(self):
-        """(type, class, DSCP) of our frames that have come, each kind once."""
+        """Return (type, class, DSCP) of the captured frames of ours, each once."""
         out = set()
         while True:
             try:
@@ -79,13 +79,12 @@ class Capture:
 
 
 class Lan(Net):
-    """Servers 10.9.0.1, .2, ...; agents 10.9.0.101, ...; port named lan.
+    """Servers at 10.9.0.1, .2, ...; agents at 10.9.0.101, ...; port named lan.
 
     With more links every node has as many interfaces, a, a_1, ..., on bridges
-    and ports lan, lan1, ... and in networks 10.9.0, 10.9.1, ...; the servers of
-    the job, colocated ones too, are reached over one after the other.  With
-    is_v6 the networks are fd00:0::/64, fd00:1::/64, ...
-    """
+    and ports lan, lan1, ... and in networks 10.9.0, 10.9.1, .... The job's
+    servers, colocated ones included, use the links in turn. With is_v6 the
+    networks are fd00:0::/64, fd00:1::/64, ..."""
 
     def __init__(self, agents=2, servers=1, mtu=9000, job=None, port=None,
                  links=1, colocated=False, lcores=1, is_v6=False):
@@ -134,7 +133,7 @@ class Lan(Net):
         return self.address(name, link) + ("/64" if self.is_v6 else "/24")
 
     def wire(self, device, link=0):
-        """Commands that make an interface, as lines for ip -batch."""
+        """Return the commands that create an interface, as lines for ip -batch."""
         return (f"link add name {device} mtu {self.mtu} type veth "
                 f"peer name {device}-lan mtu {self.mtu}\n"
                 f"link set dev {device}-lan master {self.port(link)} up\n"
@@ -148,7 +147,8 @@ class Lan(Net):
         ip("link", "del", "dev", device)
 
     def replug(self, device):
-        """Gone and back; who looks now and then may see neither."""
+        """Remove and recreate the interface; a periodic check may see neither
+        event."""
         batch(f"link del dev {device}\n" + self.wire(device))
 
     def __exit__(self, kind, value, trace):

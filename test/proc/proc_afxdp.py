@@ -1,9 +1,9 @@
-# proc_afxdp.py - ports of type af_xdp: jobs, and what goes wrong there
+# proc_afxdp.py - ports of type af_xdp: jobs and failures
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs for XDP are loaded by root alone: a user namespace has not the right.
+"""Only root can load programs for XDP; a user namespace does not give that
+right.
 
-A user other than root sees only the refusal; the other tests are skipped.
-"""
+A user other than root runs the test of the refusal; the others are skipped."""
 import array
 import ctypes
 import fcntl
@@ -25,7 +25,8 @@ AF_XDP, SYS_BPF, PROG_LOAD, PROG_TYPE_XDP = 44, 321, 5, 6
 
 
 def why_not():
-    """Missing parts of AF_XDP, found without our help; None: complete."""
+    """Return what AF_XDP lacks here, found without our code; None: it is
+    complete."""
     try:
         socket.socket(AF_XDP, socket.SOCK_RAW).close()
     except OSError as e:
@@ -93,7 +94,7 @@ def test_lost_frames():
 
 
 def test_with_af_packet():
-    """One protocol: nodes need not have the same type of port."""
+    """Nodes with different types of port work in one job."""
     with Xdp(agents=2) as net:
         net.ini["a"]["port lan"]["type"] = "af_packet"
         net.start_all()
@@ -111,7 +112,7 @@ def tags_stay(device):
 
 
 def test_vlan():
-    """A bridge takes the tag off, and lets the next interface put it on."""
+    """The bridge removes the tag, and lets the next interface insert it."""
     with Xdp(agents=2, port={"vlan": 7}) as net:
         net.start("a")
         net.daemons["a"].await_text("a may take VLAN tags off")
@@ -136,7 +137,7 @@ def test_interface_down_and_up():
 
 
 def test_interface_vanishes_and_returns():
-    """Again and again: nothing of the old interface's buffers is missed."""
+    """Repeatedly: the daemon replaces all buffers of the old interface."""
     with Xdp(agents=2) as net:
         net.start_all()
         clients = start_forever(net)
@@ -153,7 +154,8 @@ def test_interface_vanishes_and_returns():
 
 
 def test_killed_daemon_is_followed():
-    """The program that it left on the interface is in nobody's way."""
+    """The XDP program that it left on the interface does not disturb the next
+    daemon."""
     with Xdp(agents=1) as net:
         net.start_all()
         net.kill("a")
@@ -170,7 +172,7 @@ def test_mtu_beyond_a_page():
 
 
 def test_without_the_right():
-    """In a user namespace; anybody can try this."""
+    """Run in a user namespace; every user can try this."""
     why = lan.why_not("-Urn")
     if why:
         raise rig.Skip(f"no user namespace here: {why}")

@@ -1,16 +1,17 @@
-/* proc_attack.c - an attacker on a bridge: keeps frames and sends them changed.
+/* proc_attack.c - an attacker on a bridge: keeps frames and sends altered
+ * copies.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * usage: proc_attack INTERFACE ATTEMPTS SEED
  *
- * It reads all frames of sumwire that pass the interface, and keeps some.  Each
- * attempt sends a kept frame again, or a change of it, to the one that got it,
- * or back to its sender.  Checksums of IP and UDP are right, and so are the
- * CRCs of every second change: an attacker knows the protocol, but not the
+ * It reads all frames of sumwire that pass the interface, and keeps some. Each
+ * attempt sends a kept frame, or an altered copy of it, to its receiver or back
+ * to its sender. Checksums of IP and UDP are right, and so are the CRCs of
+ * every second altered copy: an attacker knows the protocol, but not the
  * secret. Prints the number of attempts of each kind.
  *
- * After SIGUSR1 it sends its frames to an address that nobody has, and counts
- * none, until SIGUSR2: the difference is the work of the attacked.
+ * After SIGUSR1 it sends its frames to an unused address, and does not count
+ * them, until SIGUSR2: the difference is the work of the attacked daemon.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -38,7 +39,7 @@ enum {
 	HEAD_AT = 42,
 	HEAD = 54,
 	CRC_AT = 46, /* in our header: the payload's, then the header's */
-	BURST = 64,  /* attempts between two looks at the wire */
+	BURST = 64,  /* attempts between two reads of the wire */
 	WAIT_S = 60, /* for the first frame */
 };
 
@@ -52,7 +53,7 @@ struct attack {
 	struct sockaddr_ll to;
 	uint64_t rng;
 	struct frame *kept;
-	uint32_t n_kept; /* ever */
+	uint32_t n_kept; /* since the start */
 	struct frame now;
 	uint8_t mac[6];
 };
@@ -69,7 +70,7 @@ static uint32_t below(struct attack *a, uint32_t n)
 	return (uint32_t)(test_random(&a->rng) % n);
 }
 
-/* --- what is on the wire --- */
+/* --- frames on the wire --- */
 
 static bool is_ours(const uint8_t *p, ssize_t n)
 {
@@ -78,7 +79,7 @@ static bool is_ours(const uint8_t *p, ssize_t n)
 	       p[HEAD_AT + 1] == 0x4d;
 }
 
-/* Keep frames of others; at random, once all places are taken. */
+/* Keep frames of others; when all places are taken, replace a random one. */
 static void look(struct attack *a)
 {
 	struct frame *f = &a->now;
@@ -124,7 +125,7 @@ static bool out(struct attack *a)
 	memcpy(f->bytes + 6, a->mac, sizeof(a->mac));
 	put16(f->bytes + IP_AT + 2, f->n - IP_AT);
 	put16(f->bytes + UDP_AT + 4, f->n - UDP_AT);
-	put16(f->bytes + UDP_AT + 6, 0); /* none */
+	put16(f->bytes + UDP_AT + 6, 0); /* no UDP checksum */
 	put16(f->bytes + IP_AT + 10, ip_sum(f->bytes + IP_AT));
 	for (;;) {
 		struct pollfd p = {a->fd, POLLOUT, 0};
@@ -166,7 +167,7 @@ static void change_field(struct attack *a)
 		(uint8_t)(1 + below(a, 255));
 }
 
-/* A newer number, which is taken first. */
+/* A newer number, which a receiver accepts first. */
 static void change_number(struct attack *a)
 {
 	uint32_t psn;
@@ -226,7 +227,7 @@ static void change_length(struct attack *a)
 	set_length(a, below(a, a->now.n - HEAD_AT - HEAD + 1));
 }
 
-/* Back to its sender, as if from the one that got it. */
+/* Send it back to its sender, as if from its receiver. */
 static void reflect(struct attack *a)
 {
 	uint8_t *p = a->now.bytes, swap[12];
@@ -242,7 +243,8 @@ static void reflect(struct attack *a)
 	memcpy(p + UDP_AT + 2, swap, 2);
 }
 
-/* LEAVE, ERROR or END with an error: it ends things, where CRCs are all. */
+/* LEAVE, ERROR or END with an error: without keys, correct CRCs suffice to end
+ * a job. */
 static void make_end(struct attack *a)
 {
 	static const uint8_t types[] = {8, 11, 13};
@@ -255,7 +257,7 @@ static void make_end(struct attack *a)
 	change_number(a);
 }
 
-/* Other bytes for the next round, before the right ones come. */
+/* Other bytes for the next round, ahead of the genuine ones. */
 static void make_next(struct attack *a)
 {
 	uint32_t round;
@@ -292,7 +294,7 @@ static uint32_t word_at(const struct frame *f, uint32_t at)
 	return word;
 }
 
-/* Set both CRCs as the session of @was, which was changed, has them.  Its seeds
+/* Set both CRCs for the session of @was, the frame before the change. The seeds
  * follow from its own CRCs, because CRCs are linear. */
 static void set_crcs(struct attack *a, const struct frame *was)
 {
@@ -308,7 +310,7 @@ static void set_crcs(struct attack *a, const struct frame *was)
 	memcpy(f->bytes + HEAD_AT + CRC_AT + 4, &crc, sizeof(crc));
 }
 
-/* Returns whether somebody got the frame; negative: it was not sent. */
+/* Return whether a daemon received the frame; negative: it was not sent. */
 static int attempt(struct attack *a, uint64_t counts[2][KINDS])
 {
 	uint32_t kind = below(a, KINDS), is_back = below(a, 4) == 0;

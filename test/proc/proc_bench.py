@@ -1,4 +1,4 @@
-# proc_bench.py - sumwire bench as a user meets it: stopped, and told wrong things
+# proc_bench.py - sumwire bench as a user meets it: interrupted, and misused
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -10,7 +10,7 @@ from rig import Net, check
 
 
 def folder_of(bench):
-    """Where the loopback's files are, by a daemon's command line."""
+    """Return the loopback's folder, from a daemon's command line."""
     for pid in bench.children():
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as f:
             found = re.search(r"(/[^\0]*/sumwire-run-\w+)/", f.read())
@@ -26,7 +26,7 @@ def interrupt(net, args, number):
 
 
 def test_interrupted_while_it_measures():
-    """As Ctrl-C does, to the whole group: nothing is left behind."""
+    """Signal the whole group, as Ctrl-C does: bench leaves nothing behind."""
     with Net(agents=1) as net:
         p, folder, stop = interrupt(net, ("--min", "4KiB", "--max", "4KiB",
                                           "--iters", "1000000"), signal.SIGINT)
@@ -45,7 +45,7 @@ def test_stopped_while_it_starts():
 
 
 def test_over_udp():
-    """On lo, in a network of its own; what it measured is exact."""
+    """Measure on lo, in a network of its own, with exact sums."""
     with Net(agents=1) as net:
         p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--port",
                     "udp", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
@@ -58,7 +58,7 @@ def test_over_udp():
 
 
 def test_beside_the_raw_echo():
-    """In slices; alone, and over IPv6 with a rank that waits meanwhile."""
+    """Measure in slices; alone, and over IPv6 with a rank that waits meanwhile."""
     with Net(agents=1) as net:
         for name, more in (("one", ()), ("two", ("--colocated", "--ipv6"))):
             p = net.run(name, rig.sumwire(), "bench", "--loopback", "--raw",
@@ -81,7 +81,7 @@ def bench_collective(net, name, *more):
 
 
 def test_collectives():
-    """Sizes and factors of the bus's bandwidth are those of nccl-tests."""
+    """Sizes and factors of bus bandwidth match those of nccl-tests."""
     n = 3
     with Net(agents=n, servers=0, colocated=True) as net:
         net.start_all()
@@ -117,7 +117,7 @@ def bench(net, name, *args):
 
 
 def test_options_of_nccl_tests():
-    """-b, -e and -f, GB/s, both buffers; without arguments a loopback."""
+    """-b, -e and -f, GB/s, both buffers; without arguments, a loopback."""
     with Net(agents=1) as net:
         said = bench(net, "table", "-b", "1K", "-e", "64K", "-f", "8", "-n",
                      "20")

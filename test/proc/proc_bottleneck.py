@@ -1,15 +1,15 @@
 # proc_bottleneck.py - jobs that share a slow link with a short queue
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two bridges are joined by a veth pair that TBF slows down, both ways.  Each
-job has an agent that also sums at either side, so that pushes and results of
-one size go in both directions.
+"""A veth pair that TBF slows down in both directions joins two bridges. Each
+job has a colocated agent at each side, so that pushes and results of one size
+go in both directions.
 
-Goodput is the payload of results that an agent got, as a part of what the link
-carries of payload; half of it and as much of pushes passed the link each way.
-Drops are the link's, needless retransmissions the counters' of the daemons.
+Goodput is the payload of results that an agent received, as a fraction of the
+payload that the link can carry; half of it, and as much of pushes, passed the
+link in each direction. Drops are counted by the link, needless retransmissions
+by the daemons.
 python3 test/proc/proc_bottleneck.py build table prints a table of all rates and
-queues; with beside_gloo, one job runs beside gloo.
-"""
+queues; with beside_gloo, one job runs beside gloo."""
 import json
 import os
 import signal
@@ -24,7 +24,7 @@ from rig import check, end, start_forever
 from trunk import FRAME, PAYLOAD, Trunk
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TENSOR = "w:1000000:f32"  # 32 Mb go in each direction in a step
+TENSOR = "w:1000000:f32"  # a step sends 32 Mb in each direction
 
 
 class Bottleneck(Trunk):
@@ -38,7 +38,7 @@ class Bottleneck(Trunk):
             self.split(i, name, jobs)
 
     def split(self, i, name, jobs):
-        """Put it into its job."""
+        """Assign the daemon to its job."""
         mates = self.agents[i // 2 * 2:i // 2 * 2 + 2]
         for other in set(self.agents) - set(mates):
             del self.ini[name][f"server {other}"]
@@ -47,7 +47,7 @@ class Bottleneck(Trunk):
                                          agent=i % 2)
 
     def count(self):
-        """Counters of the link and the daemons now."""
+        """Return the current counters of the link and the daemons."""
         stats = {name: self.stats(name) for name in self.agents}
         links = self.trunk()
         both = [[s.get(k, 0) + s.get("server." + k, 0) for s in stats.values()]
@@ -61,7 +61,7 @@ class Bottleneck(Trunk):
                 "drops": sum(x["drops"] for x in links)}
 
     def measure(self, seconds):
-        """Measure for some seconds: shares of the link, and of the frames sent."""
+        """Measure for some seconds: shares of the link and of the frames sent."""
         a = self.count()
         time.sleep(seconds)
         b = self.count()
@@ -81,8 +81,8 @@ def jain(shares):
 
 
 def run(mbit, kib, jobs=1, flows=0, gloo=False, settle=2, seconds=8):
-    """Jobs beside so many TCP flows from the first to the second agent's machine, or
-    beside an all_reduce of gloo between them."""
+    """Run jobs beside @flows TCP flows from the first agent's machine to the
+    second's, or beside an all_reduce of gloo between them."""
     with Bottleneck(mbit, kib, jobs) as net:
         net.start_all()
         clients = [net.client(i, "--tensor", TENSOR, "--steps", "1000000")
@@ -108,8 +108,8 @@ def run(mbit, kib, jobs=1, flows=0, gloo=False, settle=2, seconds=8):
 
 
 def beside(net, flows, settle, seconds):
-    """Flows from agent0's machine to agent1's: the process that counts them, then
-    the one that sends."""
+    """Start flows from agent0's machine to agent1's: return the process that
+    counts them, then the one that sends."""
     program, to = os.path.join(HERE, "tcp_flows.py"), net.address("agent1")
     tcp = net.run("tcp-server", *net.inside(
         "agent1", sys.executable, program, "serve", to, str(flows),
@@ -120,12 +120,13 @@ def beside(net, flows, settle, seconds):
 
 
 def beside_gloo(net, settle, seconds):
-    """gloo on both machines; the first process counts what it summed."""
+    """Start gloo on both machines; the first process counts the bytes it
+    summed."""
     python = os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
     if subprocess.run([python, "-c", "import torch"], check=False).returncode:
         raise rig.Skip(f"{python} has no PyTorch; SUMWIRE_TEST_PYTHON names another")
     pair = net.agents[:2]
-    for name, other in zip(pair, reversed(pair)):  # whatever this kernel prefers
+    for name, other in zip(pair, reversed(pair)):  # whatever the kernel's default
         net.ip(name, "route", "add", net.address(other), "dev", name,
                "congctl", "cubic")
     ranks = [net.run(f"gloo{rank}", *net.inside(
@@ -148,8 +149,9 @@ def line(name, mbit, kib, out):
 
 
 def test_beside_a_tcp_flow():
-    """Neither starves.  The limits are wide, since other programs may want the
-    machine's cores; without a window, half of the frames were dropped."""
+    """Neither starves. The limits are wide, because other programs may use the
+    machine's cores; without a congestion window the link dropped half of the
+    frames."""
     out = run(100, 64, flows=1, settle=1, seconds=4)
     line("1 TCP flow", 100, 64, out)
     check(out["drops"] < 0.05, "a few frames are dropped at most")
@@ -159,7 +161,7 @@ def test_beside_a_tcp_flow():
 
 @rig.is_long
 def test_beside_gloo():
-    """As beside a TCP flow.  gloo sends in both directions, as a job does."""
+    """Neither starves. gloo sends in both directions, as a job does."""
     out = run(100, 64, gloo=True)
     line("gloo", 100, 64, out)
     check(out["drops"] < 0.05, "a few frames are dropped at most")
@@ -168,7 +170,7 @@ def test_beside_gloo():
 
 
 def test_many_losses_are_logged():
-    """Both ends say so, once, and the sender what it may be."""
+    """Both ends log it once, and the sender adds the likely cause."""
     with Lan(agents=1, port={"fault_loss": "4%"}) as net:
         net.start_all()
         clients = [net.client(0, "--tensor", "w:1000000:f32", "--steps", "100000")]

@@ -1,6 +1,7 @@
-# proc_capture.py - sumwire capture: frames that no kernel sees, read by tshark
+# proc_capture.py - sumwire capture: frames outside the kernel, read by tshark
 # SPDX-License-Identifier: BSD-3-Clause
-"""Daemons that are joined by memif, whose frames only they can show."""
+"""memif joins the daemons, so only the daemons themselves can show their
+frames."""
 import collections
 import os
 import re
@@ -29,25 +30,26 @@ def capture(*args, code=0, text=True, program=None, **keys):
 
 
 def fields(path, *names, query=""):
-    """A tuple of these fields for each packet."""
+    """Return a tuple of these fields for each packet."""
     args = [arg for name in names for arg in ("-e", name)]
     return [tuple(line.split("\t"))
             for line in tshark(path, "-Y", query, "-T", "fields", *args)]
 
 
 def frames(stats):
-    """A daemon's frames, received and sent."""
+    """Return a daemon's numbers of frames, received and sent."""
     return stats["rx_frames"], stats["tx_frames"]
 
 
 def dropped(name, said):
-    """How many frames of a daemon found no place in the ring."""
+    """Return the number of a daemon's frames that found no place in the ring."""
     found = re.search(rf"^{unique(name)}, lcore 0: (\d+) more dropped", said, re.MULTILINE)
     return int(found.group(1)) if found else 0
 
 
 def check_frames(net, path, before, said):
-    """Every frame of every daemon is there, under its interface, with its direction."""
+    """Check that the capture has every frame of every daemon, under its
+    interface and with its direction."""
     bad = tshark(path, "-Y", BROKEN)
     check(not bad, f"{len(bad)} frames, such as {bad[:3]}")
     seen = collections.Counter()
@@ -66,7 +68,8 @@ def check_frames(net, path, before, said):
 
 
 def check_parts(net, folder):
-    """A part of the frames, by number, direction, length and job; over a pipe."""
+    """Capture a part of the frames, by number, direction, length and job; over
+    a pipe."""
     path = os.path.join(folder, "part")
     with open(path, "wb") as f:
         f.write(capture(unique("a"), "--count", "5", "--direction", "in", "--snaplen", "54",
@@ -80,19 +83,20 @@ def check_parts(net, folder):
     check("\n0 frames" in p.stderr, f"{p}")
     p = subprocess.run(f"{rig.sumwire()} capture {unique('a')} | head -c 100000 | wc -c",
                        shell=True, check=True, stdout=subprocess.PIPE, timeout=rig.RUN_S)
-    check(p.stdout.strip() == b"100000", f"{p}")  # and then it ended, as head did
+    check(p.stdout.strip() == b"100000", f"{p}")  # capture ended when head did
 
 
 def check_refused(net, folder):
-    """A full disk, a stranger, a second one, and command lines that are wrong."""
+    """Check a full disk, a wrong user, a second capture, and wrong command
+    lines."""
     p = capture(unique("a"), "-w", "/dev/full", code=1)
     check("No space left" in p.stderr, f"{p}")
     for args, why in ((("--direction", "up"), "in, out or both"), (("--snaplen", "9"), "54"),
                       (("--job", "x" * 200), "too long")):
         check(why in capture(*args, "-w", "/dev/null", code=2).stderr, f"{args}")
     if os.geteuid() == 0:
-        pid = str(net.daemons["a"].pid)  # the names of others are theirs
-        os.chmod(folder, 0o755)  # others may be unable to reach the build folder
+        pid = str(net.daemons["a"].pid)  # the pid is unique; names may be another test's
+        os.chmod(folder, 0o755)  # other users may be unable to reach the build folder
         p = capture(pid, "-w", "/dev/null", code=1, user=NOBODY, group=NOBODY,
                     extra_groups=[], program=shutil.copy(rig.sumwire(), folder))
         check("only its user and root may have it captured" in p.stderr, f"{p}")
@@ -125,7 +129,7 @@ def check_capture(steps, least):
 
 
 def is_quiet(net):
-    """All that was sent has arrived, and nothing more is sent."""
+    """Return whether all frames have arrived and no more are sent."""
     was = {n: frames(net.stats(n)) for n in net.daemons}
     return sum(r for r, _ in was.values()) == sum(t for _, t in was.values())
 

@@ -1,9 +1,10 @@
-/* proc_client.c - a training process that does as it is told, also badly.
+/* proc_client.c - a training process that follows its options, also to
+ * misbehave.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Declares tensors, pushes them in steps, checks every element of the sums.
- * Says on stdout how far it got: "attached 0 of 2", "declared", "step 3 exact",
- * "ended"; or "error WHERE SW_EPEER: sentence", then it exits with 3.
+ * Reports its progress on stdout: "attached 0 of 2", "declared", "step 3
+ * exact", "ended"; or "error WHERE SW_EPEER: sentence", and then exits with 3.
  */
 #include <getopt.h>
 #include <poll.h>
@@ -25,15 +26,15 @@ enum { TENSORS_MAX = 1024, LINE = 64 };
 enum misbehaviour {
 	GOOD,
 	DIE,  /* by SIGKILL, right after its pushes */
-	EDIT, /* write the first tensor until its push has ended */
-	/* into the rings: */
-	RING_DONE,   /* an index that cannot be, in the ring of completions */
+	EDIT, /* write the first tensor until its push ends */
+	/* writes into the rings: */
+	RING_DONE,   /* an impossible index in the ring of completions */
 	RING_INDEX,  /* the same in the ring of submits */
-	RING_TENSOR, /* a tensor that was not declared */
-	RING_TWICE,  /* a tensor while it is open */
-	RING_RANDOM, /* random bytes over all of it */
-	/* The first tensor grows: more is missing than it has; half of it is
-	 * there, then nobody. */
+	RING_TENSOR, /* a tensor that it has not declared */
+	RING_TWICE,  /* a tensor with an open push */
+	RING_RANDOM, /* random bytes over the whole rings */
+	/* The first tensor grows: it reports more bytes missing than it has; or
+	 * it reports half of it, then dies. */
 	GROW_BEYOND,
 	GROW_DIE,
 	N_MISBEHAVIOURS,
@@ -43,7 +44,7 @@ static const char *const misbehaviours[N_MISBEHAVIOURS] = {"good", "die",
 	"edit", "ring-done", "ring-index", "ring-tensor", "ring-twice",
 	"ring-random", "grow-beyond", "grow-die"};
 
-/* How its calls of the first tensor differ from the others'. */
+/* How its calls of the first tensor differ from the other ranks' calls. */
 enum mismatch { INTOLERANT, NONE, STEP, ROOT, SUM, N_MISMATCHES };
 
 static const char *const mismatches[N_MISMATCHES] = {
@@ -54,21 +55,21 @@ struct tensor {
 	struct sw_tensor_desc desc;
 	struct sw_tensor *handle;
 	uint64_t push;
-	bool is_dead; /* it has ended with SW_EMISMATCH */
+	bool is_dead; /* its push ended with SW_EMISMATCH */
 };
 
 struct client {
 	struct sw_settings settings;
 	struct tensor tensors[TENSORS_MAX];
 	uint32_t n_tensors, n_steps, first_step;
-	uint32_t n_jobs;   /* one after the other */
+	uint32_t n_jobs;   /* one after another */
 	uint32_t rest_ms;  /* after each step */
-	bool is_copying;   /* odd steps are broadcasts */
+	bool is_copying;   /* odd steps broadcast */
 	bool is_paused;    /* a line on stdin starts each step */
 	bool is_unchecked; /* except in the first step */
-	/* In the last step; EDIT: in all but the first. */
+	/* In the last step; EDIT: in all steps except the first. */
 	enum misbehaviour how;
-	/* Not INTOLERANT: SW_EMISMATCH is said, and not the end. */
+	/* Not INTOLERANT: report SW_EMISMATCH and continue. */
 	enum mismatch mismatch;
 	struct sw_client *c;
 };
@@ -78,7 +79,7 @@ static void must(struct client *k, int err, const char *where)
 	proc_must(&k->c, err, where);
 }
 
-/* Check @err, but tolerate a mismatch if allowed: false. */
+/* Check @err; return false for a tolerated mismatch. */
 static bool may(struct client *k, int err, const char *where)
 {
 	if (err != SW_EMISMATCH || !k->mismatch) {
@@ -92,7 +93,7 @@ static bool may(struct client *k, int err, const char *where)
 
 /* --- the tensors --- */
 
-/* Rank 0's value there; rank r gives r + 1 times as much. */
+/* Return rank 0's value; rank r gives r + 1 times as much. */
 static int base_of(uint64_t i, uint32_t tensor, uint32_t step)
 {
 	return (int)((i * 31 + tensor * 13 + step * 7) % 97);
@@ -148,7 +149,7 @@ static void fill(const struct client *k, uint32_t step)
 	}
 }
 
-/* The rank that broadcasts in this step, or the size: it is a sum. */
+/* Return the rank that broadcasts in this step, or the size for a sum. */
 static uint32_t root_of(const struct client *k, uint32_t step)
 {
 	return k->is_copying && step % 2 ? step / 2 % sw_size(k->c)
@@ -207,7 +208,7 @@ static void declare(struct client *k)
 	proc_say("declared");
 }
 
-/* --- a step, and how to spoil it --- */
+/* --- a step, and misbehaviour in it --- */
 
 static void push(
 	struct client *k, struct tensor *t, uint32_t root, uint32_t step)
@@ -225,7 +226,7 @@ static void push(
 	must(k, err, "push");
 }
 
-/* It is pushed as others are, or half of it. */
+/* Push the whole first tensor, or half of it in the last step. */
 static void push_growing(struct client *k, uint32_t step, bool is_last)
 {
 	struct tensor *t = &k->tensors[0];
@@ -256,7 +257,7 @@ static void wait_all(struct client *k)
 	}
 }
 
-/* One write per cache line, over and over. */
+/* Write to each cache line, repeatedly. */
 static void edit(struct client *k)
 {
 	struct tensor *t = &k->tensors[0];
@@ -328,8 +329,8 @@ static void await_hang_up(struct client *k)
 	must(k, err ? err : SW_ETIMEDOUT, "wait");
 }
 
-/* The agent has taken the push; its first word of what is missing, too, unless
- * it is very slow. */
+/* Wait until the agent has taken the push and, unless it is very slow, also the
+ * first report of missing bytes; then report the next one. */
 static void grow(struct client *k)
 {
 	uint64_t bytes = k->tensors[0].desc.n_elems *
@@ -368,7 +369,8 @@ static void run_step(struct client *k, uint32_t i)
 	if (k->is_paused && !fgets(line, sizeof(line), stdin))
 		k->is_paused = false;
 	fill(k, step);
-	/* A double comes with what it is of: that might end before it. */
+	/* Leave a double push to misbehave(): the first push might end before
+	 * the second. */
 	if (k->how != RING_TWICE || !is_last)
 		push_all(k, step);
 	if (k->how == EDIT ? i > 0 : is_last)

@@ -1,10 +1,10 @@
 /* proc_coll.c - a training process that calls collectives, drawn from a seed.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All ranks draw the same calls, on a group of all and on others, several of
- * them open at once, and check every element.  With --device some of them, not
- * the same at all ranks, have their buffers in a device's memory, that of
- * SUMWIRE_DEVICE.  Says how far it got as proc_client does.
+ * All ranks draw the same calls, on a group of all and on other groups, several
+ * of them open at once, and check every element. With --device some of the
+ * buffers, not the same at all ranks, are in the memory of the device that
+ * SUMWIRE_DEVICE names. Reports its progress as proc_client does.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -39,8 +39,8 @@ struct coll_client {
 	uint32_t n_groups;
 	uint32_t rank, size;
 	uint64_t rng, n_colls;
-	uint64_t odd;     /* from this call on its counts for all differ */
-	bool is_odd_list; /* it opens the second group in another order */
+	uint64_t odd;     /* from this call on its counts differ */
+	bool is_odd_list; /* it gives the second group in another order */
 	struct call open[OPEN];
 };
 
@@ -60,7 +60,7 @@ static bool is_parted(const struct call *call)
 	       call->args.kind == SW_ALL_GATHER;
 }
 
-/* Elements of all parts are counted. */
+/* @i counts elements of all parts. */
 static int32_t expected(const struct call *call, uint64_t i)
 {
 	const struct group *g = call->group;
@@ -89,7 +89,7 @@ static void draw(struct coll_client *k, struct call *call, uint64_t number)
 		1 + test_random(&k->rng) % counts[test_random(&k->rng) % 4];
 	call->args.root =
 		call->group->ranks[test_random(&k->rng) % call->group->n];
-	/* here a rank may differ from the others */
+	/* In this choice a rank may differ from the others. */
 	call->send = call->sends[(number + k->rank) % 3 == 0];
 	call->recv = call->recvs[(number + k->rank) % 4 == 0];
 	call->args.send = call->send;
@@ -163,7 +163,7 @@ static void run(struct coll_client *k)
 		finish(k, call);
 		draw(k, call, i);
 		if (call->group->me == call->group->n)
-			continue; /* it is without this one */
+			continue; /* this rank is not in the group */
 		fill(k, call);
 		start(k, call);
 	}
@@ -189,8 +189,8 @@ static uint64_t start_one(
 	return handle;
 }
 
-/* Rank 0 starts far more sums than a stream has room for before it gathers, in
- * another group; the others gather first, and wait for it. */
+/* Rank 0 starts far more sums than a stream has room for before it gathers in
+ * another group. The others gather first, and wait for it. */
 static void run_ahead(struct coll_client *k)
 {
 	uint64_t handles[AHEAD], gather = 0;

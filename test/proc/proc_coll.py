@@ -13,7 +13,7 @@ def start(net, rank, *args):
 
 
 def start_local(net, local, *args):
-    """A process per local rank of every agent."""
+    """Start a process per local rank of every agent."""
     return [net.run(f"coll{i}.{k}", program("test/proc/proc_coll"), "--agent",
                     net.socket(f"agent{i}"), *args)
             for i, n in enumerate(local) for k in range(n)]
@@ -59,9 +59,9 @@ def test_a_full_stream_holds_back_no_other():
 
 
 def check_differs(procs, sentence):
-    """All end with an error. The first to notice names the cause and leaves;
-    the others learn the cause, or that it left, or that it closed another
-    group."""
+    """Check that all end with an error. The first to notice names the cause and
+    leaves. The others report the cause, or that this rank left, or that it
+    closed another group."""
     for p in procs:
         p.wait_error("SW_EMISMATCH|SW_EPEER|"
                      "SW_EABORTED: .* which has closed the group")
@@ -72,8 +72,8 @@ def check_differs(procs, sentence):
 
 @rig.is_long
 def test_more_than_4_gib():
-    """SUMWIRE_TEST_LARGE=BYTES for as many; 68719476736, the most, take some
-    minutes."""
+    """SUMWIRE_TEST_LARGE=BYTES sets the size; 68719476736, the maximum, takes
+    some minutes."""
     size = os.environ.get("SUMWIRE_TEST_LARGE", str((4 << 30) + (64 << 20)))
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
@@ -116,7 +116,7 @@ def test_faults_with_local_ranks():
 
 
 def check_list(local, odd):
-    """The ranks of the second group in another order, at one process."""
+    """One process gives the ranks of the second group in another order."""
     with Net(agents=len(local), servers=0, colocated=True,
              local=local) as net:
         net.start_all()

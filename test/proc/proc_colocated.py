@@ -1,4 +1,5 @@
-# proc_colocated.py - agents that are servers, too, with k = 0, 1, 2 others
+# proc_colocated.py - agents that are also servers, with k = 0, 1, 2 other
+# servers
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import signal
@@ -15,14 +16,14 @@ STRIPE_BYTES = 64 * 8192
 
 
 def folded(net, name):
-    """Payload bytes that this node has summed."""
+    """Return the payload bytes that this node has summed."""
     key = "push_bytes" if name in net.servers else "server.push_bytes"
     return net.stats(name)[key]
 
 
 def check_shares(net, n, k, pushes):
-    """Theorem 1 of BytePS: what each machine sums of all that is pushed, to a
-    stripe of every push."""
+    """Check each machine's share of all pushed bytes (theorem 1 of BytePS), to
+    a stripe of every push."""
     bytes_by_node = {m: folded(net, m) for m in net.servers + net.agents}
     total = sum(bytes_by_node.values())
     for name, got in bytes_by_node.items():
@@ -43,7 +44,7 @@ def run_job(n, k, steps=5, **keys):
         check_shares(net, n, k, n * steps)
         for name in net.agents:
             stats = net.empty_stats(name)
-            # an answer may come again after its worker has gone
+            # A server may repeat an answer after its worker has left.
             check(stats["rx_endpoint"] < 20, f"{name}: {stats}")
 
 
@@ -70,7 +71,7 @@ def test_three_nodes_and_one_server_with_faults():
 
 def test_own_share_never_touches_the_port():
     """Each of two nodes sends half of its pushes to the other, and half of the
-    results: the tensor once, while 2 x its bytes are summed."""
+    results: one tensor in all, while 2 x its bytes are summed."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         clients = [net.client(r, "--tensor", "w:4194304:f32", "--steps", "4")
@@ -88,8 +89,8 @@ def test_own_share_never_touches_the_port():
 
 
 def test_own_parts_never_touch_the_port():
-    """Each of two nodes sends the other's part of a reduce_scatter, which is
-    half of what it pushes, and no result."""
+    """Each of two nodes sends only the other's part of a reduce_scatter, half
+    of its push, and no result."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         p = net.run("bench", rig.sumwire(), "bench", "--collective",
@@ -107,7 +108,7 @@ def test_own_parts_never_touch_the_port():
 
 
 def test_a_node_is_named_by_its_address():
-    """Also to itself, whose server it reaches without a port."""
+    """A node's own server is in its list by address, although it needs no port."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start("agent0")
         first = net.client(0, *rig.SMALL)
@@ -129,7 +130,7 @@ def test_trains_again_on_the_same_daemons():
 
 
 def test_benchmark():
-    """sumwire bench measures two such nodes; every element is checked."""
+    """sumwire bench measures two such nodes and checks every element."""
     for local_ranks in "1", "2":
         with Net(agents=1) as net:
             p = net.run("bench", rig.sumwire(), "bench", "--loopback",
@@ -155,7 +156,7 @@ def node_killed(victim, servers):
                 clients[r].wait_error(rf"agent{victim}\b.* silent")
         took = time.monotonic() - start
         check(took < DEAD_AFTER_S + SLACK_S, f"that took {took:.1f} s")
-        net.start(f"agent{victim}")  # the others took no harm
+        net.start(f"agent{victim}")  # the other nodes are unharmed
         clients = [net.client(r, *TENSORS, "--steps", "2", name=f"later{r}")
                    for r in range(3)]
         for c in clients:
@@ -171,7 +172,7 @@ def test_node_killed_beside_a_server():
 
 
 def test_agent_stops_in_mid_job():
-    """SIGTERM at a node that sums for the others: all are told."""
+    """SIGTERM to a node that sums for the others: all ranks get the error."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=0)
@@ -184,7 +185,8 @@ def test_agent_stops_in_mid_job():
 
 
 def refuse(change, *patterns):
-    """agent0's configuration after @change(ini) is refused, saying so."""
+    """Check that agent0 refuses its configuration after @change(ini), with
+    these messages."""
     with Net(agents=2, servers=0, colocated=True) as net:
         change(net.ini["agent0"])
         p = net.run("bad", rig.sumwire(), "agent", "--config",
@@ -226,7 +228,7 @@ def test_not_all_agents_are_servers():
 
 
 def test_a_reason_is_logged_once():
-    """By each part of a node that sums, too."""
+    """Each part of a colocated node may report it."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.ini["agent1"]["serve"] = {"quota": "1MiB"}
         net.start_all()
@@ -235,7 +237,8 @@ def test_a_reason_is_logged_once():
             c.wait_error(r"SW_EREFUSED.*quota")
         for name in net.agents:
             net.empty_stats(name)
-            # its worker ends, its server found it, a member told its server
+            # The worker ends; its server detected the cause, or another member
+            # told its server.
             said = [line.split()[1] for line in
                     net.daemons[name].log().splitlines()
                     if "quota: the tensors" in line]
@@ -244,7 +247,7 @@ def test_a_reason_is_logged_once():
 
 
 def transient(**job):
-    """Agents that end with their last process."""
+    """Configure agents to end with their last process."""
     net = Net(agents=2, servers=0, colocated=True, job=job)
     for name in net.agents:
         net.ini[name]["agent"]["stay"] = "no"
@@ -272,7 +275,7 @@ def test_end_with_killed_processes():
 
 
 def test_end_told_before_the_first_process():
-    """The signal is for all processes of the job, and the ranks are coming."""
+    """The launcher signals all processes of the job, and the ranks still start."""
     with transient() as net:
         for name in net.agents:
             net.ini[name]["node"]["drain"] = "600s"

@@ -1,4 +1,4 @@
-# proc_conf.py - configuration files with errors: where, what, and what was meant
+# proc_conf.py - errors in configuration files: place, cause and suggestion
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -7,8 +7,8 @@ import shutil
 import rig
 from rig import Net, check
 
-# name of the case: (text to replace, its replacement, what is said); {line}
-# stands for the file and the line of the replacement
+# Name of the case: (text to replace, its replacement, the message); {line}
+# stands for the file and the line of the replacement.
 ERRORS = {
     "typo_in_a_key": ("agents = 2", "agnets = 2", r"{line}.*agnets.*agents"),
     "typo_in_a_section": ("[stats]", "[stast]", r"{line}.*stast.*stats"),
@@ -35,7 +35,7 @@ ERRORS = {
 
 
 def run_server(path, *patterns):
-    """sumwire server must refuse the file; returns what it says."""
+    """Check that sumwire server refuses the file; return its output."""
     with Net(agents=1) as net:
         p = net.run("server", rig.sumwire(), "server", "--config",
                     path or net.path("a.ini"))
@@ -69,7 +69,7 @@ for case in ERRORS:
 
 
 def run_without(name, section, *patterns):
-    """The daemon's file lacks a section."""
+    """Check the refusal of the daemon's file without a section."""
     with Net(agents=1) as net:
         role = net.ini[name]["node"]["role"]
         del net.ini[name][section]
@@ -171,7 +171,7 @@ def test_check_finds_the_same():
 
 
 def into_full_disk(net, *args):
-    """A command must not end well that could not write its result."""
+    """Check that a command fails if it could not write its result."""
     p = net.run("full", "sh", "-c", 'exec "$@" >/dev/full', "sh", *args)
     p.wait_error("cannot write to stdout", code=1)
 
@@ -193,7 +193,7 @@ def test_full_disk():
 
 
 def test_counters_of_another_user():
-    """They are told so, not that nobody listens."""
+    """The error names the permission, not a missing listener."""
     if os.geteuid():
         raise rig.Skip("root alone can be another user")
     with Net(agents=1) as net:

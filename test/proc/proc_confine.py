@@ -11,14 +11,14 @@ import rig
 from rig import Net, check
 
 USER = "nobody"
-# Elements of proc_client's tensors, of rank 0, rank 1 and their sum: they recur
-# every 97 elements, whatever the step.
+# Elements of proc_client's tensors: rank 0's, rank 1's and their sum, which
+# recur every 97 elements in every step.
 PATTERNS = [struct.pack("<64f", *(factor * (31 * i % 97) for i in range(64)))
             for factor in (1, 2, 3)]
 
 
 def status(pid):
-    """The status of each of its threads, as a dict."""
+    """Return the status of each thread of the process, as a dict."""
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/status", encoding="utf-8") as f:
             yield dict(line.rstrip("\n").split(":\t", 1) for line in f
@@ -33,7 +33,7 @@ def check_confined(pid, uid):
 
 
 def test_user():
-    """Daemons of root become another user, serve and leave nothing."""
+    """Root's daemons switch to another user, serve and leave nothing behind."""
     uid = pwd.getpwnam(USER).pw_uid
     with Net(agents=2) as net:
         os.chmod(net.folder, 0o755)
@@ -56,12 +56,12 @@ def test_user():
 
 
 def test_killed():
-    """The next daemon, or root's ps, collects the sockets of one that was killed."""
+    """The next daemon, or root's ps, removes the sockets of a killed daemon."""
     with Net(agents=1) as net:
         os.chmod(net.folder, 0o755)
         os.chown(net.folder, pwd.getpwnam(USER).pw_uid, -1)
         net.ini["a"]["node"]["user"] = USER
-        del net.ini["a"]["stats"]  # it is in the runtime folder
+        del net.ini["a"]["stats"]  # default: in the runtime folder
         net.start("a")
         pid = net.daemons["a"].pid
         net.daemons.pop("a").kill()
@@ -86,7 +86,8 @@ def test_bad_user():
 
 
 def test_root():
-    """Root's daemons without a user stay root's, without its capabilities."""
+    """Root's daemons without a user setting stay root, without root's
+    capabilities."""
     with Net(agents=1) as net:
         net.ini["agent0"]["node"]["confine"] = "no"
         net.start_all()
@@ -96,8 +97,8 @@ def test_root():
 
 
 def mappings(pid):
-    """Start, end, head of each one that can be read, and whether a core dump of
-    the process has it."""
+    """Return start, end and head of each readable mapping, and whether a core
+    dump of the process includes it."""
     with open(f"/proc/{pid}/coredump_filter", encoding="utf-8") as f:
         shares = int(f.read(), 16) & 0b1001010
     with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
@@ -112,7 +113,7 @@ def mappings(pid):
 
 
 def find(pid):
-    """Heads of mappings that have tensors: dumped ones, and others."""
+    """Return the heads of mappings with tensors: of dumped ones, and of others."""
     found = {True: [], False: []}
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
         for start, end, head, is_dumped in mappings(pid):
@@ -120,14 +121,14 @@ def find(pid):
                 f.seek(start)
                 data = f.read(end - start)
             except OSError:
-                continue  # a gap of the kernel's, such as [vvar]
+                continue  # a gap that the kernel made, such as [vvar]
             if any(p in data for p in PATTERNS):
                 found[is_dumped].append(head)
     return found[True], found[False]
 
 
 def test_core_dumps():
-    """Neither agent nor server dumps what is summed, nor frames of it."""
+    """Core dumps of agent and server contain neither tensors nor their frames."""
     with Net(agents=2) as net:
         net.start_all()
         clients = rig.start_forever(net, "--tensor", "w:200000:f32")

@@ -1,11 +1,10 @@
 # proc_day.py - a day in operation: seven faults, and the commands that name them
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server and four agents, each in a namespace of its own behind a bridge.  A
-job runs; one fault comes after the other.  For each, one or two commands, as an
-operator at that machine would type them, must name the cause.
+"""A server and four agents, each in a namespace of its own behind a bridge, run
+a job. Seven faults occur one after another. For each fault, one or two
+commands, typed by an operator at that machine, must name the cause.
 
-SUMWIRE_DAY=FILE has the commands and what they print written to FILE.
-"""
+SUMWIRE_DAY=FILE writes the commands and their output to FILE."""
 import contextlib
 import os
 import re
@@ -21,9 +20,9 @@ from hosts import Hosts
 from proc_ps import UNIQUE, named, unique
 from rig import check
 
-TENSOR = ("--tensor", "w:200000:f32")  # 25 or so chunks at the server
+TENSOR = ("--tensor", "w:200000:f32")  # about 25 chunks at the server
 STEP_S, LATE_S = 0.03, 0.1
-SUSPECTS = r"^  (payload|process|link) "  # others also name a busy machine
+SUSPECTS = r"^  (payload|process|link) "  # other suspects may be a busy machine's
 HOG = "while True: pass"
 
 
@@ -31,13 +30,13 @@ class Day(Hosts):
     def __init__(self):
         super().__init__(agents=4, mtu=9000)
         named(self)
-        for name in self.agents:  # as a NIC cuts them, before a switch
+        for name in self.agents:  # as a NIC splits them, before a switch
             self.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
         self.ip("a", "link", "set", "dev", "a", "gso_max_segs", "1")
         self.cpu = max(os.sched_getaffinity(0))
         self.ini["a"]["lcore"] = {"cpus": str(self.cpu)}
         self.said = []
-        self.late = None  # the rank that is told of each step later
+        self.late = None  # the rank that starts each step later
 
     def sumwire(self, at, *args):
         """Run the command at the machine of daemon @at; return its output."""
@@ -48,7 +47,7 @@ class Day(Hosts):
         return p.stdout
 
     def named(self, at, pattern, *args, limit_s=20):
-        """The command names the cause, as soon as it may know it."""
+        """Run the command until its output names the cause; fail after limit_s."""
         def look():
             n = len(self.said)
             text = self.sumwire(at, *args)
@@ -66,7 +65,8 @@ class Day(Hosts):
         return self.named(at, pattern, "status", unique(at), **keys)
 
     def report(self, pattern, folder):
-        """All machines record at the same time; the merged report names the cause."""
+        """Record on all machines at the same time until the merged report names
+        the cause."""
         files = {n: os.path.join(folder, n + ".trace") for n in self.daemons}
 
         def look():
@@ -86,7 +86,7 @@ class Day(Hosts):
         self.said.append(f"--- {fault} ---\n")
 
     def slow_down(self, name, mbit):
-        """Both directions of its link, in front of short queues."""
+        """Slow down both directions of its link, in front of short queues."""
         for where, device in ((), name + "-lan"), (self.inside(name), name):
             subprocess.run([*where, "tc", "qdisc", "add", "dev", device, "root",
                             "tbf", "rate", f"{mbit}mbit", "burst", "20000",
@@ -100,7 +100,7 @@ class Day(Hosts):
 
 @contextlib.contextmanager
 def job(net, name):
-    """All ranks make a step every STEP_S."""
+    """Make a step at all ranks every STEP_S."""
     clients = [net.client(r, *TENSOR, "--steps", "1000000", "--pause",
                           name=f"{name}{r}") for r in range(4)]
     over = threading.Event()
@@ -139,7 +139,7 @@ def await_steps(clients, n=5):
 
 
 def quiet(net, at):
-    """Nobody is suspected."""
+    """Check that no command suspects anything."""
     text = net.sumwire(at, "status", unique(at))
     found = re.search(SUSPECTS, text, re.MULTILINE)
     check(not found, f"without a cause: {text}")
@@ -221,7 +221,7 @@ def wrong_mtu(net):
 
 
 def filtered_port(net):
-    """Policy routing drops what a firewall would: UDP to this port alone."""
+    """Drop by policy routing what a firewall would: UDP to this port only."""
     net.begins("a filter drops UDP from agent3 to port 5700")
     at = net.address("agent3")
     net.ip("a", "rule", "add", "pref", "10", "iif", "a", "from", at, "ipproto",

@@ -1,4 +1,5 @@
-# proc_death.py - processes that die or stop in the middle, and who is told
+# proc_death.py - processes that die or stop in mid-job, and the errors they
+# cause
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -11,7 +12,7 @@ import rig
 from rig import Net, check, start_forever
 
 DEAD_AFTER_S = 2
-SLACK_S = 30  # on a busy machine, for what takes milliseconds
+SLACK_S = 30  # for a busy machine, added to milliseconds
 TENSOR = ("--tensor", "fc1.weight:1000000:f32")
 
 
@@ -30,7 +31,7 @@ def check_within(start, limit_s, what):
 
 
 def test_rank_killed_in_mid_push():
-    """Nobody has to be silent for that."""
+    """The error does not wait for dead_after."""
     with Net(job={"dead_after": "600s"}) as net:
         net.start_all()
         victim = net.client(1, *TENSOR, "--misbehave", "die", "--steps", "2")
@@ -67,7 +68,7 @@ def test_agent_killed():
 
 
 def test_agent_killed_after_an_error():
-    """Its processes show the last error of its log."""
+    """The agent's processes report the last error of its log."""
     with Net(job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()
         clients = start_forever(net, *TENSOR, step=0)
@@ -81,7 +82,7 @@ def test_agent_killed_after_an_error():
         clients[1].wait_error(r"SW_ECLOSED: .*agent1.sock has ended; its last "
                               r"error: no process can attach")
         clients[0].wait_error(r"SW_EPEER: ")
-        net.start("agent1")  # which leaves nothing of the first one
+        net.start("agent1")  # which removes the first one's files
         check_still_works(net)
 
 
@@ -182,7 +183,7 @@ def test_server_restarted_in_a_job():
 
 
 def run_agent_ends_while_it_connects(end):
-    """Over and over; the server must live, and serve others."""
+    """Repeatedly: the server must survive and serve others."""
     with Net(agents=1) as net:
         net.ini["brief"] = net.common("agent", "brief", 0)
         net.ini["brief"]["agent"] = {"socket": net.path("brief.sock")}
@@ -197,7 +198,7 @@ def run_agent_ends_while_it_connects(end):
             end(net, "brief")
             net.check_alive("a")
         if "brief" in net.killed:
-            net.start("brief")  # it clears what the killed ones left
+            net.start("brief")  # it removes the killed agent's files
         check_still_works(net)
 
 

@@ -1,10 +1,10 @@
-/* proc_device.c - a training process whose tensors lie in a device's memory.
+/* proc_device.c - a training process with tensors in a device's memory.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The device is that of SUMWIRE_DEVICE, here threads and memcpy (pmd/cuda/
- * host.h).  Each step sums tensors of drawn sizes, all at once, and every third
- * one broadcasts them; every element is checked.  The tensor is given back in
- * other memory at odd steps.
+ * SUMWIRE_DEVICE names the device, here threads and memcpy (pmd/cuda/host.h).
+ * Each step sums tensors of drawn sizes, all at once, and every third step
+ * broadcasts them; the program checks every element. At odd steps the result
+ * goes to other memory.
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -50,7 +50,7 @@ static void declare(struct train *x, uint64_t rng)
 		"declare");
 }
 
-/* @root  the size: a sum */
+/* @root is the size for a sum. */
 static void check(const struct train *x, uint32_t step, uint32_t t,
 	uint32_t root, const int32_t *got)
 {
@@ -91,7 +91,7 @@ static void run_step(struct train *x, uint32_t step)
 {
 	uint32_t root = step % 3 ? x->size : step % x->size;
 
-	for (uint32_t t = TENSORS; t--;) /* as a backward pass does */
+	for (uint32_t t = TENSORS; t--;) /* in the order of a backward pass */
 		submit(x, step, t, root);
 	for (uint32_t t = 0; t < TENSORS; t++) {
 		proc_must(&x->c, sw_device_wait(x->t[t]), "wait");

@@ -44,7 +44,8 @@ def test_local_ranks():
 
 
 def test_a_device_is_lost():
-    """The job ends at all ranks, and all know whose device it was."""
+    """The job ends at all ranks, and every error names the rank with the
+    device."""
     with Net(agents=2, servers=1) as net:
         net.start_all()
         good = start(net, 0, steps=1000)
@@ -56,7 +57,7 @@ def test_a_device_is_lost():
 
 def collectives(n, k, local=None,
                 devices=("fake:gbit=40,latency_us=10,check",), **keys):
-    """Collectives drawn from a seed, some of them of device memory."""
+    """Run collectives drawn from a seed, some with buffers in device memory."""
     with Net(agents=n, servers=k, local=local, **keys) as net:
         net.start_all()
         places = [(i, j) for i, m in enumerate(local or (1,) * n)
@@ -84,7 +85,8 @@ def test_collectives_of_local_ranks():
 
 
 def test_a_device_is_lost_in_a_collective():
-    """The job ends at all ranks, and all know whose device it was."""
+    """The job ends at all ranks, and every error names the rank with the
+    device."""
     for good, bad in collectives(2, 1, devices=("fake",
                                                 "fake:lost_after=60")):
         lost = "fake device: device lost by option lost_after"
@@ -100,7 +102,7 @@ def measured(*args, **env):
 
 
 def test_measure():
-    """The measurement for a machine with a GPU runs."""
+    """Run the measurement for a machine with a GPU."""
     program_of = program("test/cuda/measure")
     fake = {"SUMWIRE_CUDART": program("test/cuda/cudart-fake-13.so")}
     for device, env in ("fake:gbit=100", {}), ("cuda", fake):

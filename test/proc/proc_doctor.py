@@ -1,4 +1,4 @@
-# proc_doctor.py - sumwire doctor: this machine, and paths good and bad
+# proc_doctor.py - sumwire doctor: this machine, and good and bad paths
 # SPDX-License-Identifier: BSD-3-Clause
 """Nodes agent0 and a are namespaces of their own behind a bridge (hosts.py)."""
 import contextlib
@@ -21,7 +21,7 @@ LIMIT_S = 15
 
 
 def doctor(*args, inside=()):
-    """Its findings by check, and its exit code."""
+    """Return doctor's findings by check, and its exit code."""
     start = time.monotonic()
     p = subprocess.run([*inside, rig.sumwire(), "doctor", "--json", *args],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -64,7 +64,7 @@ def peer(net, port=PORT):
 
 
 def test_path():
-    """Good; with a bridge whose port carries less; without a listener."""
+    """A good path; a bridge port with a smaller MTU; no listener."""
     with Hosts(agents=1, mtu=1500) as net:
         with listening(net, "a"):
             found = from_agent(net, peer(net))
@@ -92,7 +92,7 @@ def test_way_back_carries_less():
 
 
 def test_silence():
-    """As behind a filter that drops UDP: TCP of the machine answers."""
+    """A filter drops UDP, but the machine answers to TCP."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         found = doctor("127.0.0.1:%d" % sock.getsockname()[1])
@@ -115,7 +115,7 @@ def test_no_way():
 
 
 def answer_all(sock, make):
-    """Until one byte comes."""
+    """Answer until a packet of one byte arrives."""
     while True:
         data, where = sock.recvfrom(65536)
         if len(data) == 1:
@@ -140,7 +140,7 @@ def with_answers(make):
 
 
 def test_strange_answers():
-    """Garbage, more than was asked for, and an answer to somebody else."""
+    """Garbage, an answer that is too long, and an answer to another request."""
     def larger(data):
         return data[:24] + struct.pack("<II", 3, 0) + data[32:] + bytes(64)
 
@@ -154,7 +154,7 @@ def test_strange_answers():
 
 
 def test_loss():
-    """A peer that answers as a doctor, but only nine of ten times."""
+    """A doctor at the other end answers only nine of ten times."""
     count = itertools.count()
 
     def most(data):

@@ -1,4 +1,4 @@
-# proc_documents.py - the commands of the documents for users, as they stand there
+# proc_documents.py - run the commands of the user documents as written
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 

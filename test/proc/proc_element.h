@@ -1,8 +1,8 @@
-/* proc_element.h - what ranks give to a collective, and what it must come to.
+/* proc_element.h - contributions to a collective, and the expected result.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Integers are computed with the same arithmetic and compared bit by bit,
- * floats with what f64 comes to.
+ * Integers are computed with the same arithmetic and compared exactly; floats
+ * are compared with a result in f64.
  */
 #ifndef SW_TEST_PROC_PROC_ELEMENT_H
 #define SW_TEST_PROC_PROC_ELEMENT_H
@@ -14,11 +14,11 @@
 #include "sum/half.h"
 #include <sumwire/coll.h>
 
-/* A call as all ranks of its group make it, and the place of this one. */
+/* A call, the same at all ranks of its group, and this rank's place. */
 struct proc_call {
 	struct sw_coll_args args;
-	uint64_t number;       /* every value depends on it */
-	const uint32_t *ranks; /* of the group */
+	uint64_t number;       /* seeds every value */
+	const uint32_t *ranks; /* ranks of the group */
 	uint32_t n, me;
 };
 
@@ -29,7 +29,7 @@ static inline bool is_float(enum sw_dtype d)
 	return d == SW_F32 || d == SW_F64 || d == SW_F16 || d == SW_BF16;
 }
 
-/* The distance of 1 and the next number. */
+/* Return the distance from 1 to the next number. */
 static inline double ulp_of(enum sw_dtype d)
 {
 	return d == SW_F32   ? 0x1p-23
@@ -69,7 +69,7 @@ static inline double get_float(enum sw_dtype d, const void *p)
 	return v;
 }
 
-/* A value wrapped to the type, as a number. */
+/* Return a value wrapped to the type, as a number. */
 static inline int64_t wrapped(enum sw_dtype d, uint64_t v)
 {
 	switch (d) {
@@ -93,7 +93,7 @@ static inline int64_t get_int(enum sw_dtype d, const void *p)
 	return wrapped(d, v);
 }
 
-/* Write @rank's element @i, all parts counted. */
+/* Write @rank's element @i, counted through all parts. */
 static inline void give(
 	const struct proc_call *k, uint32_t rank, uint64_t i, void *out)
 {
@@ -108,7 +108,7 @@ static inline void give(
 	if (k->args.dtype == SW_BOOL)
 		v &= 1;
 	if (k->args.op == SW_PREMUL_SUM)
-		v %= 10; /* a factor does not wrap */
+		v %= 10; /* so that a factor does not wrap */
 	memcpy(out, &v, sw_dtype_bytes(k->args.dtype));
 }
 
@@ -117,7 +117,7 @@ static inline double factor_of(const struct proc_call *k, uint32_t rank)
 	return is_float(k->args.dtype) ? 0.3 * (rank % 8 + 1) : rank + 1;
 }
 
-/* --- what it comes to --- */
+/* --- the expected result --- */
 
 static inline long double fold_floats(
 	enum sw_reduce_op op, long double a, double b)
@@ -151,11 +151,11 @@ static inline bool is_right_float(
 		size = 0;
 	if (op == SW_PROD)
 		size = fabsl(want);
-	/* f16 has no smaller number. A product of local ranks may be as small,
-	 * whom others' factors, up to 2, then multiply. */
+	/* f16 has no smaller number. A product over local ranks may be that
+	 * small, and other ranks then multiply it by factors up to 2. */
 	if (k->args.dtype == SW_F16 && size > 0)
 		least = op == SW_PROD ? ldexp(0x1p-24, (int)k->n - 1) : 0x1p-24;
-	/* Half an ulp for each addition, for a factor and what it does. */
+	/* Half an ulp for each addition, for a factor and for its product. */
 	return fabsl(get_float(k->args.dtype, got) - want) <=
 	       size * ulp_of(k->args.dtype) * fmax(2, (k->n + 1) / 2.0) + least;
 }
@@ -208,7 +208,7 @@ static inline bool is_sum(const struct proc_call *k)
 	return k->args.kind != SW_ALL_GATHER && k->args.kind != SW_BCAST;
 }
 
-/* Parts of what this rank gives, of what it gets. */
+/* Return the number of parts that this rank gives, or gets. */
 static inline uint64_t parts_in(const struct proc_call *k)
 {
 	return k->args.kind == SW_REDUCE_SCATTER ? k->n : 1;
@@ -225,7 +225,8 @@ static inline bool gets(const struct proc_call *k)
 	       (k->args.kind != SW_REDUCE || k->args.root == k->ranks[k->me]);
 }
 
-/* Its first elements, all parts counted, that this rank gives or gets. */
+/* Return the first element that this rank gives or gets, counted through all
+ * parts. */
 static inline uint64_t first_in(const struct proc_call *k)
 {
 	return k->args.kind == SW_ALL_GATHER ? k->me * k->args.count : 0;
@@ -236,7 +237,7 @@ static inline uint64_t first_out(const struct proc_call *k)
 	return k->args.kind == SW_REDUCE_SCATTER ? k->me * k->args.count : 0;
 }
 
-/* Is element @i, all parts counted, what it must be? */
+/* Is element @i, counted through all parts, correct? */
 static inline bool is_right(
 	const struct proc_call *k, uint64_t i, const void *got)
 {

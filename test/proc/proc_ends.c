@@ -1,9 +1,9 @@
-/* proc_ends.c - a training process whose groups end: --do NAME says how.
+/* proc_ends.c - a training process with groups that end; --do NAME says how.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The last rank ends group "dp", the others wait in it; all use "other" before
- * and after.  Says how each collective of "dp" ended: "ended NAME ERROR
- * SENTENCE".
+ * The last rank ends group "dp" while the others wait in it; all use "other"
+ * before and after. Reports the end of each collective of "dp" as "ended NAME
+ * ERROR SENTENCE".
  */
 #include <getopt.h>
 #include <signal.h>
@@ -28,10 +28,10 @@ struct ends {
 	uint32_t rank, size;
 	bool is_last;
 	uint32_t root;
-	int32_t *memory; /* of sw_alloc */
+	int32_t *memory; /* from sw_alloc */
 	int32_t *own;
-	uint64_t first, second;    /* handles on dp */
-	int first_err, second_err; /* of begin's calls */
+	uint64_t first, second;    /* open collectives of dp */
+	int first_err, second_err; /* errors of begin's calls */
 };
 
 static void must(struct ends *e, int err, const char *where)
@@ -39,7 +39,7 @@ static void must(struct ends *e, int err, const char *where)
 	proc_must(&e->c, err, where);
 }
 
-/* In place. */
+/* Call a collective in place. */
 static int call(struct ends *e, struct sw_group *g, enum sw_coll_kind kind,
 	int32_t *buffer, uint64_t count, uint64_t *handle)
 {
@@ -55,7 +55,8 @@ static int call(struct ends *e, struct sw_group *g, enum sw_coll_kind kind,
 	return sw_coll(g, &args, handle);
 }
 
-/* It works: a sum of one by each, in other memory. */
+/* Check that the group works: sum a one from each rank, in memory outside
+ * sw_alloc. */
 static void use(struct ends *e, struct sw_group *g)
 {
 	uint64_t h;
@@ -78,14 +79,14 @@ static void say(struct ends *e, const char *what, int err)
 	fflush(stdout);
 }
 
-/* @err  of the call itself */
+/* @err is the return value of the call. */
 static void say_end(struct ends *e, const char *what, int err, uint64_t handle)
 {
 	say(e, what, err ? err : sw_wait(e->c, handle));
 }
 
-/* A large sum in memory of its own, and a small one that is staged.  Others may
- * have ended the group by then. */
+/* Start a large sum in memory of sw_alloc and a small one that is staged. Other
+ * ranks may already have ended the group. */
 static void begin(struct ends *e)
 {
 	e->first_err =
@@ -94,7 +95,7 @@ static void begin(struct ends *e)
 		call(e, e->dp, SW_REDUCE_SCATTER, e->own, FEW, &e->second);
 }
 
-/* Until all have come so far. */
+/* Wait until all ranks have reached this point. */
 static void meet(struct ends *e)
 {
 	uint64_t h;
@@ -109,7 +110,7 @@ static void finish(struct ends *e)
 	say_end(e, "second", e->second_err, e->second);
 }
 
-/* Calls of every kind fail. */
+/* Check that calls of every kind fail. */
 static void try_later(struct ends *e)
 {
 	uint64_t h;
@@ -118,7 +119,7 @@ static void try_later(struct ends *e)
 	say_end(e, "later", err, h);
 }
 
-/* @is_called  the last one waits, too, for the one before it */
+/* With @is_called the last rank also makes the calls before it aborts. */
 static void do_abort(struct ends *e, bool is_called)
 {
 	bool begins = is_called ? e->rank != e->size - 2 : !e->is_last;
@@ -130,12 +131,12 @@ static void do_abort(struct ends *e, bool is_called)
 		must(e, sw_group_abort(e->dp, SW_EABORTED, "enough"), "abort");
 	if (begins)
 		finish(e);
-	meet(e); /* a rank that has not begun may not know yet */
+	meet(e); /* a rank that has not begun may not know of the abort */
 	try_later(e);
 }
 
-/* The last one does not come until the others have given up. A rank with a
- * limit begins after those without. */
+/* The last rank stays away until the others have timed out. A rank with a limit
+ * begins after the ranks without. */
 static void do_timeout(struct ends *e, bool has_one)
 {
 	must(e, sw_group_set_timeout(e->dp, has_one), "timeout");
@@ -163,7 +164,7 @@ static void do_mismatch(struct ends *e)
 	try_later(e);
 }
 
-/* One call on "dp", to its end, which may be known before. */
+/* Make one call on "dp" and wait for its end, which may already be known. */
 static void try_first(
 	struct ends *e, enum sw_coll_kind kind, int32_t *buffer, uint64_t count)
 {
@@ -173,8 +174,8 @@ static void try_first(
 	try_later(e);
 }
 
-/* The last one calls another kind; it waits with that, or as the root of a
- * broadcast does not. */
+/* The last rank calls another kind: it waits for the result, or not, as the
+ * root of a broadcast. */
 static void do_kinds(struct ends *e, enum sw_coll_kind kind, bool is_giver)
 {
 	if (!e->is_last)
@@ -183,7 +184,7 @@ static void do_kinds(struct ends *e, enum sw_coll_kind kind, bool is_giver)
 	try_first(e, kind, e->memory, FEW);
 }
 
-/* Two kinds, in another order at the last one. */
+/* Call two kinds, in swapped order at the last rank. */
 static void do_swapped(struct ends *e)
 {
 	uint64_t h[2];
@@ -198,9 +199,8 @@ static void do_swapped(struct ends *e)
 	try_later(e);
 }
 
-/* Until whoever started us has counted what the daemons hold.  A window that
- * was freed is there as long as a port's ring has a frame of it: others push
- * these out. */
+/* Wait until the test has measured the daemons' memory. A freed window stays as
+ * long as a port's ring holds a frame of it, so push these frames out first. */
 static void wait_for_look(struct ends *e, const char *when)
 {
 	for (uint32_t i = 0; i < RING; i++)
@@ -211,11 +211,11 @@ static void wait_for_look(struct ends *e, const char *when)
 		exit(EXIT_ERROR);
 }
 
-/* More often than there are indices of keys.  The stream of barriers is the one
- * that is opened soonest: its window is small. */
+/* Open and close more often than keys have indices. Barriers open fastest,
+ * because their window is small. */
 static void do_again(struct ends *e)
 {
-	meet(e); /* it has a stage of its own */
+	meet(e); /* allocate its stage before the first measurement */
 	for (uint32_t i = 1; i <= OFTEN; i++) {
 		bool is_sum = i % SELDOM == 0;
 
@@ -229,13 +229,13 @@ static void do_again(struct ends *e)
 			exit(EXIT_WRONG);
 		must(e, sw_group_close(e->dp), "close");
 		must(e, sw_group_open(e->c, "dp", NULL, 0, &e->dp), "group");
-		if (i == EARLY) /* all rings were full once */
+		if (i == EARLY) /* now all rings were full once */
 			wait_for_look(e, "early");
 	}
 	wait_for_look(e, "late");
 }
 
-/* Again and again, more than servers have room for at once. */
+/* Open and close repeatedly, more groups than servers have room for at once. */
 static void do_reopen(struct ends *e)
 {
 	for (uint32_t i = 0; i < 12; i++) {
@@ -248,7 +248,7 @@ static void do_reopen(struct ends *e)
 	puts("reopened");
 }
 
-/* One group after the other, until servers have no room for the next one. */
+/* Open groups until servers have no room for the next. */
 static void do_fill(struct ends *e)
 {
 	uint64_t h = 0;
@@ -285,7 +285,7 @@ static void do_close(struct ends *e)
 		try_later(e);
 }
 
-/* The last one has had its part, and closes; the others call once more. */
+/* The last rank closes after its part; the others call once more. */
 static void do_close_early(struct ends *e)
 {
 	use(e, e->dp);
@@ -296,7 +296,7 @@ static void do_close_early(struct ends *e)
 	try_first(e, SW_ALL_REDUCE, e->memory, MANY);
 }
 
-/* The last one closes what it never called. */
+/* The last rank closes a group in which it never called. */
 static void do_close_unused(struct ends *e)
 {
 	if (e->is_last) {
@@ -306,8 +306,8 @@ static void do_close_unused(struct ends *e)
 	try_first(e, SW_ALL_REDUCE, e->memory, MANY);
 }
 
-/* Rank 1, which is not alone at its agent, leaves after its first sum with rank
- * 2, and closes nothing; rank 2 calls another one, and meets rank 0. */
+/* Rank 1, which shares its agent, leaves after its first sum with rank 2 and
+ * closes nothing; rank 2 starts another sum, and meets rank 0. */
 static void do_leave(struct ends *e)
 {
 	static const uint32_t pair[] = {1, 2}, rest[] = {0, 2};
@@ -334,7 +334,7 @@ static void do_leave(struct ends *e)
 	exit(EXIT_SUCCESS);
 }
 
-/* When all have come so far; others may learn of it while they do. */
+/* Die when all ranks are here; others may notice while they still wait. */
 static void do_die(struct ends *e)
 {
 	uint64_t h;

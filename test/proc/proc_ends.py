@@ -1,4 +1,5 @@
-# proc_ends.py - how groups end: one sentence at all, and others go on
+# proc_ends.py - ends of groups: all ranks get one sentence, other groups
+# continue
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -8,12 +9,12 @@ import rig
 from rig import Net, check, program
 
 LOOKS = 10
-# Memory that a daemon makes ahead and uses partly (SW_RESERVE_STOCK).
+# Memory that a daemon allocates ahead and partly uses (SW_RESERVE_STOCK).
 STOCK = 4 << 20
 
 
 def run(what, n=2, k=0, colocated=True, local=None, **keys):
-    """Output of each process, by rank."""
+    """Return the output of each process, by rank."""
     with Net(agents=n, servers=k, colocated=colocated, local=local,
              **keys) as net:
         net.start_all()
@@ -26,7 +27,7 @@ def run(what, n=2, k=0, colocated=True, local=None, **keys):
             else:
                 p.wait_ok()
                 check("other goes on" in p.out(), p.out())
-        # local ranks are given as processes attach
+        # Daemons assign local ranks in the order of attachment.
         return sorted((p.out() for p in procs), key=lambda out: int(
             re.search(r"^rank (\d+)$", out, re.M)[1]))
 
@@ -36,7 +37,8 @@ def ends(out):
 
 
 def check_ends(outs, names, error, sentence):
-    """All end so, and with one sentence; behind it may be a rank's own call."""
+    """Check that all calls end with this error and the same sentence, to which
+    a rank may append its own call."""
     said = set()
     for out, expected in zip(outs, names):
         got = ends(out)
@@ -49,7 +51,7 @@ def check_ends(outs, names, error, sentence):
 
 ALL = ["first", "second", "later"]
 ABORTED = "rank {} aborted group 'dp': enough"
-# one of which comes first
+# Either event may come first.
 CLOSED_OPEN = (r"group dp: rank (1 closed the group with work open|0 waits "
                r"for rank 1, which has closed the group)")
 
@@ -92,7 +94,7 @@ def test_timeout():
 
 
 def test_timeout_of_several():
-    """The other one may come after the second, too."""
+    """The other waiting rank may also be missing when the first one times out."""
     for k in (0, 2):
         check_ends(run("timeouts", n=3, k=k), [ALL] * 2 + [["later"]],
                    "SW_EEXPIRED", r"rank [01] timed out in all_reduce 1 of "
@@ -107,13 +109,14 @@ def test_mismatch():
                r"count or root than rank \d \(collective 1\)")
     for out, count in zip(outs, (5000, 4999)):
         own = f"; here: all_reduce of {count} x i32"
-        # Not if the stream of rank 0's barrier was declared when the group had ended.
+        # The sentence lacks it if rank 0's barrier stream was declared after
+        # the end of the group.
         check(all(e[2].endswith(own) for e in ends(out)) or
               (count == 5000 and "; here" not in out), out)
 
 
 def kinds(what, kind, **keys):
-    """All fail before their time is over, except ranks that only give."""
+    """All ranks fail before the timeout, except ranks that only give."""
     outs = run(what, **keys)
     ranks = "[0-9]"
     sentence = (rf"group dp: rank {ranks} calls (all_reduce, rank {ranks} "
@@ -156,14 +159,15 @@ def test_other_order():
 
 
 def test_close_and_open_again():
-    # "other", and of "dp" what two windows take; twelve of them need more
+    # The quota holds "other" and two windows of "dp"; twelve would need more.
     for out in run("reopen", k=1, colocated=False, quota="40MiB"):
         check("reopened" in out, out)
 
 
 def held(procs):
-    """Bytes and descriptors of all, by name; what was closed last goes a little later.
-    Not of files: these are shared with whoever else runs on the machine."""
+    """Return the bytes and descriptors of all processes, by name; the last
+    closed group is freed slightly later. File pages do not count, because other
+    processes share them."""
     size = {}
     for _ in range(LOOKS):
         for p in procs:
@@ -178,9 +182,10 @@ def held(procs):
 
 
 def again(limit_s, **keys):
-    """More groups than keys have indices, one after the other: nobody's memory grows."""
+    """Open more groups than keys have indices, one after another: memory must
+    not grow."""
     with Net(**keys) as net:
-        for ini in net.ini.values():  # opening waits for several threads in turn
+        for ini in net.ini.values():  # opening a group waits for several threads in turn
             ini["lcore"] = {"spin": "20ms"}
         net.start_all()
         local = keys.get("local") or (1,) * net.n_agents
@@ -215,7 +220,7 @@ def test_close_with_local_ranks():
 
 
 def test_more_groups_than_the_quota_holds():
-    """The one that is too many ends, at all with one sentence."""
+    """The group that exceeds the quota ends at all ranks with one sentence."""
     for keys in ({"k": 1, "colocated": False, "quota": "40MiB"},
                  {"k": 2, "colocated": False, "quota": "40MiB",
                   "local": (2, 1)}):
@@ -248,7 +253,8 @@ def test_close_without_a_call():
 
 
 def test_leave_without_closing():
-    """A group ends for whom calls it again, though the other's agent stays."""
+    """A group ends for a rank that calls it again, although the leaver's agent
+    stays."""
     for k in 0, 1:
         outs = run("leave", k=k, local=(2, 1))
         check_ends(outs[2:], [["first"]], "SW_EABORTED", r"group pair: "

@@ -1,4 +1,4 @@
-# proc_examples.py - the small programs of apps/examples, on two ranks
+# proc_examples.py - the small programs of apps/examples on two ranks
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 
@@ -8,7 +8,7 @@ from rig import check
 
 
 def run_example(name):
-    """The rank and what it says, of each line."""
+    """Return the rank and the text of each output line."""
     with Run("-np", 2, "--no-tags", "--",
              rig.program("apps/example_" + name)) as p:
         p.wait_ok()

@@ -3,14 +3,14 @@
  *
  *   proc_forge LINK FOLDER OUR-IP PEER-IP server|agent|joins
  *
- * Against a server it connects, offers protocol versions that nobody speaks,
- * then joins a job of its own, declares a tensor, and sends every kind of
- * malformed frame in turn, at some 30,000 a second, until a line comes on
- * stdin.  Then it prints per kind "sent KIND COUNTER NUMBER"; COUNTER is the
- * victim's that must have grown.  After a second line it sends good headers
- * over random fields.  Against an agent it listens and knows no session.
- * With "joins" it sends a server JOINs of two jobs that have one name, in turn,
- * and confirms none; after the first line "joins NUMBER".
+ * Against a server it connects, offers unknown protocol versions, then joins a
+ * job of its own, declares a tensor, and sends every kind of malformed frame in
+ * turn, at some 30,000 a second, until it reads a line from stdin. Then it
+ * prints "sent KIND COUNTER NUMBER" per kind; COUNTER names the victim's
+ * counter that must have grown. After a second line it sends good headers over
+ * random fields. Against an agent it listens and has no session. With "joins"
+ * it sends a server JOINs of two jobs with one name, in turn, and confirms
+ * none; after the first line it prints "joins NUMBER".
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -28,13 +28,13 @@
 
 enum {
 	WAIT_S = 60,
-	AGAIN_MS = 200, /* after which a question is sent again */
+	AGAIN_MS = 200, /* resend a request after this time */
 	UDP = 5700,
 	BURST = 32,
 	PAUSE_US = 1000,   /* after a burst */
-	FIELDS = 20000,    /* frames of the last part */
-	GUESSES = 0x10000, /* generations of a session */
-	MANY_JOINS = 3000, /* the test may go on */
+	FIELDS = 20000,    /* frames of the final part */
+	GUESSES = 0x10000, /* generations to try */
+	MANY_JOINS = 3000, /* enough JOINs for the test to continue */
 };
 
 struct program {
@@ -43,7 +43,7 @@ struct program {
 	uint32_t ip;
 	struct sw_log log;
 	struct sw_dpdk *dpdk;
-	atomic_int n_lines;  /* read from stdin */
+	atomic_int n_lines;  /* lines read from stdin */
 	uint64_t n_sent[64]; /* per kind */
 };
 
@@ -68,9 +68,9 @@ static void log_line(void *ctx, enum sw_log_level level, const char *text)
 	fprintf(stderr, "%s\n", text);
 }
 
-/* --- the road --- */
+/* --- the port --- */
 
-/* Both ways; what comes is not looked at. */
+/* Poll both directions; ignore received frames. */
 static void poll_port(struct forge *f)
 {
 	const struct sw_port_ops *ops = f->port->ops;
@@ -100,8 +100,8 @@ static void road_send(struct test_peer *peer, const struct test_frame *frame)
 	ops->tx(f->port, &t, 1);
 }
 
-/* Is there a frame of @type?  Each STATUS of a burst is learned, since the last
- * one counts. */
+/* Return whether a frame of @type has arrived. Read each STATUS of a burst,
+ * because the last one counts. */
 static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 {
 	const struct sw_port_ops *ops = f->port->ops;
@@ -118,7 +118,7 @@ static bool receive(struct forge *f, uint8_t type, struct test_frame *out)
 		frame_read(&frame);
 		if (!frame_is_intact(&frame, sw_epoch_seed(f->peer.epoch)))
 			die("the victim sends a malformed frame");
-		if (frame.h.type == SW_STATUS) /* it has the epoch */
+		if (frame.h.type == SW_STATUS) /* contains the epoch */
 			peer_learn(&f->peer, &frame);
 		if (is_found || frame.h.type != type)
 			continue;
@@ -152,7 +152,7 @@ static void send_frame(struct forge *f)
 	road_send(&f->peer, &f->frame);
 }
 
-/* --- a session of our own --- */
+/* --- a session of its own --- */
 
 static void must(bool is_answered)
 {
@@ -171,7 +171,7 @@ static struct sw_join join_payload(
 	return j;
 }
 
-/* In a version that nobody speaks, first. */
+/* Join; first offer an unknown version. */
 static void join(struct forge *f)
 {
 	struct test_frame answer;
@@ -189,8 +189,8 @@ static void join(struct forge *f)
 	must(peer_join(&f->peer, &j));
 }
 
-/* The first frame of the session confirms it.  The only member says what its
- * paths carry (peer_learn), then the job runs. */
+/* The first frame of the session confirms it. As the only member it reports
+ * what its paths carry (peer_learn), and then the job runs. */
 static void await_running(struct forge *f)
 {
 	uint64_t end = now_ms() + WAIT_S * 1000;
@@ -211,7 +211,7 @@ static void declare(struct forge *f)
 	must(peer_declare(&f->peer, item, "forged"));
 }
 
-/* Leave with a text that would write lines of its own into the log. */
+/* Leave with a text that tries to add lines to the log. */
 static void leave(struct forge *f)
 {
 	f->peer.psn[SW_CLASS_CTL] = UINT64_C(0xffffffffffff) - 1;
@@ -256,11 +256,11 @@ static void flood(struct program *p, bool has_session)
 	}
 	show_counts(p);
 	while (p->n_lines < 2)
-		pause_after(f, 0); /* send the rest */
+		pause_after(f, 0); /* send pending frames */
 }
 
-/* Every generation of the first sessions; some are another member's.  Not 0,
- * which would be filled in. */
+/* Send frames for every generation of the first sessions, some of them other
+ * members'. Skip 0, which would be replaced. */
 static void guess_sessions(struct forge *f)
 {
 	struct sw_header h = {
@@ -292,7 +292,7 @@ static void attack_server(struct program *p)
 	join(f);
 	await_running(f);
 	declare(f);
-	forge_push(f); /* so that "again" is one */
+	forge_push(f); /* so that "again" is a duplicate */
 	send_frame(f);
 	puts("flooding");
 	fflush(stdout);
@@ -304,7 +304,7 @@ static void attack_server(struct program *p)
 	leave(f);
 }
 
-/* With a cookie that is always good. */
+/* JOIN with a cookie that is always valid. */
 static void attack_with_joins(struct program *p)
 {
 	struct forge *f = &p->forge;
@@ -349,7 +349,7 @@ static int run(void *program)
 	return 0;
 }
 
-/* --- life --- */
+/* --- start and end --- */
 
 static uint32_t parse_ip(const char *text)
 {
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 	p.forge.peer = (struct test_peer){.road = &road,
 		.ctx = &p.forge,
 		.path = {.ip = sw_ip_v4(parse_ip(argv[4])),
-			.udp = UDP}, /* to there */
+			.udp = UDP}, /* destination port */
 		.nonce = 0x5eed,
 		.id = 0x1234};
 	open_port(&p);

@@ -1,5 +1,6 @@
-/* proc_forge_kinds.c - the malformed frames, one function per way.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_forge_kinds.c - the malformed frames, one function per kind.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/proc/proc_forge.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ static void fill_random(struct forge *f, void *at, size_t n)
 		bytes[n] = (uint8_t)forge_random(f, 256);
 }
 
-/* A bit of the frame, of the @n bytes from @from, is flipped. */
+/* Flip a bit of the frame, among the @n bytes from @from. */
 static void flip(struct forge *f, uint32_t from, uint32_t n)
 {
 	f->frame.bytes[from + forge_random(f, n)] ^= 1 << forge_random(f, 8);
@@ -37,14 +38,14 @@ void forge_control(
 	peer_make(&f->peer, h, payload, &f->frame);
 }
 
-/* Another length, right in all that counts it. */
+/* Change the length consistently in all its fields. */
 static void reseal(struct forge *f, uint32_t n)
 {
 	f->frame.h.payload_len = (uint16_t)n;
 	frame_seal(&f->frame);
 }
 
-/* A good control frame of random bytes. */
+/* Make a good control frame of random bytes. */
 static void forge_noise(struct forge *f, enum sw_frame_type type, size_t n)
 {
 	uint8_t payload[SW_PAYLOAD_MAX];
@@ -84,7 +85,7 @@ static void magic(struct forge *f)
 static void head_crc(struct forge *f)
 {
 	forge_push(f);
-	flip(f, 16, 28); /* from key to grant: nothing else shows it */
+	flip(f, 16, 28); /* key to grant: only the CRC covers them */
 }
 
 static void version(struct forge *f)
@@ -106,7 +107,7 @@ static void flag(struct forge *f)
 	forge_push(f);
 	f->frame.h.type = SW_ACK;
 	f->frame.h.class = SW_CLASS_CTL;
-	f->frame.h.flags = SW_FLAG_ACK; /* which only data may have */
+	f->frame.h.flags = SW_FLAG_ACK; /* only data may have this flag */
 	frame_seal(&f->frame);
 }
 
@@ -220,7 +221,7 @@ static void round_ahead(struct forge *f)
 	frame_seal(&f->frame);
 }
 
-/* Chunk 1 has not been pushed, so that its payload is looked at. */
+/* Chunk 1 has not been pushed, so the server checks its payload. */
 static void payload_crc(struct forge *f)
 {
 	forge_push(f);

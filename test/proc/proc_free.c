@@ -1,11 +1,10 @@
-/* proc_free.c - a training process that gives its memory back, again and again.
+/* proc_free.c - a training process that frees its memory repeatedly.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Several sums are under way, each in memory of its own, which is freed when
- * it has ended and was checked.  With --die ROUND it kills itself there, right
- * behind a sw_free.  With --unmap shared it takes memory of sw_alloc out of its
- * own mappings while a sum is under way there; with --unmap staged other
- * memory.
+ * Several sums are open, each in memory of its own, which the program frees
+ * after the sum has ended and was checked. With --die ROUND it kills itself in
+ * that round, right after a sw_free. With --unmap shared it unmaps memory of
+ * sw_alloc during a sum there; with --unmap staged, other memory.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -72,7 +71,7 @@ static void start(struct free_client *k, struct call *call, uint32_t number)
 	a.count = call->count;
 	a.send = a.recv = p;
 	proc_must(&k->c, sw_coll(k->g, &a, &call->handle), "coll");
-	if (unmaps(k, number)) /* and nothing else comes to lie there */
+	if (unmaps(k, number)) /* and never reuses the addresses */
 		mmap((void *)((uintptr_t)p & ~UINT64_C(4095)), 4 * call->count,
 			PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
 			0);
@@ -89,7 +88,7 @@ static void check(const struct free_client *k, const struct call *call)
 		}
 }
 
-/* While it is open it stays, and is still right. */
+/* A sw_free during the call must not release or change the memory. */
 static void finish(struct free_client *k, struct call *call)
 {
 	if (!call->p)
@@ -145,7 +144,7 @@ int main(int argc, char **argv)
 	proc_must(&k.c, sw_group_open(k.c, "all", NULL, 0, &k.g), "group");
 	run(&k);
 	proc_say("exact");
-	(void)!getchar(); /* the agent's mappings are looked at */
+	(void)!getchar(); /* the test reads the agent's mappings */
 	sw_close(&k.c);
 	return 0;
 }

@@ -1,4 +1,4 @@
-# proc_free.py - memory of sw_alloc that is given back, with real daemons
+# proc_free.py - freed memory of sw_alloc, with real daemons
 # SPDX-License-Identifier: BSD-3-Clause
 import signal
 
@@ -18,7 +18,8 @@ def n_mapped(net, agent):
 
 
 def free(n=2, k=0, local=None, again=False, **keys):
-    """The quota holds a few of 120 pieces of memory of 0.6 MB on average."""
+    """Run with a quota that holds a few of 120 pieces of memory of 0.6 MB on
+    average."""
     with Net(agents=n, servers=k, local=local, **keys) as net:
         for ini in net.ini.values():
             if "agent" in ini:
@@ -29,7 +30,7 @@ def free(n=2, k=0, local=None, again=False, **keys):
             for p in procs:
                 p.await_out("exact", rig.RUN_S)
             for agent in net.agents:
-                # the streams' few bytes are left
+                # The streams' few bytes remain.
                 m = n_mapped(net, agent)
                 check(m <= max(local or (1,)), f"{agent} maps {m}")
             for p in procs:
@@ -64,8 +65,8 @@ def test_one_dies_behind_it():
 
 
 def test_one_unmaps_what_is_in_use():
-    """It crashes by it: nobody else reads what is its own, and the agent has
-    mapped for itself what both share."""
+    """The process crashes: no other process reads its private memory, and the
+    agent has a mapping of its own for shared memory."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         for how in "shared", "staged":

@@ -1,4 +1,4 @@
-# proc_frozen.py - an agent whose control thread gets no time for 2 s
+# proc_frozen.py - an agent with a control thread that gets no CPU for 2 s
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ from rig import Net, Skip, check
 
 FROZEN_S = 2
 LOCAL = (2, 2)  # processes of each agent
-N_TENSORS = 600  # more than lines of one turn have room between threads
+N_TENSORS = 600  # more than the queues between threads can hold in one turn
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 
 
@@ -29,7 +29,7 @@ def ptrace(request, tid):
 
 @contextlib.contextmanager
 def frozen(tid):
-    """Only that thread stops; a signal would stop all of them."""
+    """Stop one thread; a signal would stop the whole process."""
     ptrace(PTRACE_SEIZE, tid)
     ptrace(PTRACE_INTERRUPT, tid)
     _, status = os.waitpid(tid, 0x40000000)  # __WALL
@@ -41,7 +41,7 @@ def frozen(tid):
 
 
 def start(net):
-    """All push all tensors but the last rank, which waits to be told."""
+    """Push all tensors at all ranks except the last, which waits for a command."""
     tensors = [a for i in range(N_TENSORS)
                for a in ("--tensor", f"t{i}:16:f32")]
     places = [(a, i) for a, n in zip(net.agents, LOCAL) for i in range(n)]
@@ -58,7 +58,7 @@ def start(net):
 
 
 def check_admits(net):
-    """Jobs that come later, one after the other."""
+    """Check that later jobs can run, one after another."""
     for i in range(5):
         later = [net.client(0, *rig.SMALL, name=f"later{i}.{k}", agent=a)
                  for k, a in enumerate(net.agents * 2)]
@@ -71,7 +71,7 @@ def frozen_net():
 
 
 def test_a_job_goes_on():
-    """Sums need the lcore alone."""
+    """Sums need only the lcore."""
     with frozen_net() as net:
         net.start_all()
         clients = start(net)
@@ -86,7 +86,7 @@ def test_a_job_goes_on():
 
 
 def test_a_job_fails():
-    """Waiting callers learn it when the thread runs again."""
+    """Waiting callers get the error when the thread runs again."""
     with frozen_net() as net:
         net.start_all()
         clients = start(net)

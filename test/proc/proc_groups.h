@@ -1,5 +1,6 @@
-/* proc_groups.h - the groups that tests of collectives open.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_groups.h - the groups opened by tests of collectives.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_TEST_PROC_PROC_GROUPS_H
 #define SW_TEST_PROC_PROC_GROUPS_H
 
@@ -10,7 +11,7 @@ enum { RANKS = 64, GROUPS = 4 };
 struct group {
 	struct sw_group *g;
 	uint32_t ranks[RANKS], n;
-	uint32_t me; /* the place of this rank; RANKS: it is not in it */
+	uint32_t me; /* this rank's place; RANKS: not a member */
 };
 
 static inline void add_rank(struct group *g, uint32_t rank, uint32_t own)
@@ -20,8 +21,9 @@ static inline void add_rank(struct group *g, uint32_t rank, uint32_t own)
 	g->ranks[g->n++] = rank;
 }
 
-/* All; all but the last, backwards; of four or more every other one; and the
- * first two, who may be of one agent.  Returns how many there are. */
+/* List the groups: all ranks; all except the last, reversed; with four or more,
+ * every other rank; and the first two, which may share an agent. Return the
+ * number of groups. */
 static inline uint32_t list_groups(
 	struct group groups[GROUPS], uint32_t own, uint32_t size)
 {

@@ -16,14 +16,14 @@ OF_HEADERS = {"rx_magic", "rx_head_crc", "rx_version", "rx_type"}
 def test_tensor_edited_during_its_push():
     with Net() as net:
         net.start_all()
-        # A write is noticed only between a CRC and the copy it is for.
+        # A write is detected only between the CRC and the copy that it covers.
         editor = net.client(0, *TENSOR, "--misbehave", "edit", "--steps",
                             "1000")
         other = net.client(1, *TENSOR, "--no-check", "--steps", "1000")
         editor.wait_error(r"step 0 exact",
                           r"error poll SW_ECORRUPT: .*fc1\.weight.* was "
                           r"written while it was being pushed")
-        # The sum of an edited tensor may be anything, but for other ranks it
+        # The sum of an edited tensor is undefined, but the other ranks' call
         # ends.
         other.wait_error(r"step 0 exact", r"SW_EPEER: .*rank 0")
         check_next(net)
@@ -37,7 +37,8 @@ def check_next(net):
 
 
 def run_ring(how, pattern):
-    """The agent detaches the process, says why, and serves the next one."""
+    """Check that the agent detaches the process, reports why, and serves the
+    next one."""
     with Net() as net:
         net.start_all()
         bad = net.client(0, *GOOD, "--misbehave", how, "--steps", "2")
@@ -56,7 +57,7 @@ def test_impossible_index_in_the_ring_of_submits():
 
 
 def test_impossible_index_in_the_ring_of_completions():
-    """The agent looks at that index only when the ring may be full."""
+    """The agent reads that index only when the ring may be full."""
     with Net() as net:
         net.start_all()
         clients = [net.client(0, *GOOD, "--misbehave", "ring-done"),
@@ -75,7 +76,7 @@ def test_tensor_twice_in_a_ring():
 
 
 def test_random_bytes_in_the_rings():
-    """Whichever of them the agent looks at first."""
+    """The ring that the agent reads first decides which error it reports."""
     run_ring("ring-random", r"impossible index|grew no growing tensor")
 
 
@@ -85,7 +86,7 @@ def test_more_is_missing_of_a_tensor_than_it_has():
 
 
 def test_process_that_dies_while_its_tensor_grows():
-    """The rest of it never comes, and who waits for it is told."""
+    """The rest of the tensor never arrives, and the waiting rank gets an error."""
     with Net() as net:
         net.start_all()
         bad = net.client(0, *GOOD, "--misbehave", "grow-die", "--steps", "2")
@@ -119,7 +120,8 @@ def start_forge(net, link, victim):
 
 
 def stop_flood(forge):
-    """Wait for the counter that its frame must raise."""
+    """Stop the flood; return the numbers of frames sent, by the counter that
+    they must raise and by kind."""
     forge.say()
     forge.await_out("flooded")
     sent = {}
@@ -134,10 +136,10 @@ def stop_forge(forge):
 
 
 def not_counted(sent, before, stats):
-    """Which counters have not grown by what was sent, in words."""
+    """Return the counters that have grown less than the frames sent, as text."""
     out = []
-    # a forger heeds no grant: some of it is dropped for that, if its header
-    # is good
+    # A forger ignores grants, so the victim drops some frames with good
+    # headers.
     beyond = stats["rx_credit"] - before["rx_credit"]
     for counter, kinds in sent.items():
         grown = stats.get(counter, 0) - before.get(counter, 0)
@@ -148,7 +150,7 @@ def not_counted(sent, before, stats):
 
 
 def await_counted(net, sent, before):
-    """The last frames may still be under way."""
+    """Wait for the count; the last frames may still be in flight."""
     check(all(n for kinds in sent.values() for n in kinds.values()),
           f"not all kinds were sent: {sent}")
     until = time.monotonic() + rig.STOP_S
@@ -162,7 +164,8 @@ def await_counted(net, sent, before):
 
 
 def test_garbage_to_the_agents_socket():
-    """Two hundred times: the log says it some times, and how many more."""
+    """Two hundred connections: the log reports some, and the number of the
+    others."""
     with Net(agents=1) as net:
         net.start_all()
         for _ in range(200):
@@ -170,7 +173,7 @@ def test_garbage_to_the_agents_socket():
                 s.connect(net.socket("agent0"))
                 s.send(bytes(100))
                 s.settimeout(rig.START_S)
-                s.recv(10000)  # why it was refused
+                s.recv(10000)  # the reason for the refusal
         p = net.daemons["agent0"]
         p.await_text(r"190 more processes were refused")
         check(p.log().count("is not from libsumwire") == 10, p.log())
@@ -183,7 +186,7 @@ def test_forged_frames_to_a_server():
         net.start_all()
         rig.run_steps(net)
         before = net.stats("a")
-        clients = start_forever(net)  # whose sessions will be guessed
+        clients = start_forever(net)  # their sessions will be guessed
         forge = start_forge(net, 2, "server")
         forge.await_out("guessed")
         check_goes_on(clients)
@@ -204,14 +207,16 @@ def test_forged_frames_to_a_server():
               "a peer wrote lines of its own into the log")
         grown = net.stats("a")["memory_resident_bytes"] - \
             before["memory_resident_bytes"]
-        # by one stock for small declarations (apps/node/reserve.h), not by jobs
+        # One stock serves all small declarations (apps/node/reserve.h), not one
+        # per job.
         check(grown < 8 << 20, f"the server has grown by {grown} bytes")
         check(net.stats("a")["memory_used_bytes"] == 0, "memory is in use")
         check_next(net)
 
 
 def test_joins_of_a_stranger():
-    """Nearly all of some 10,000 JOINs a second cost a look; a job goes on."""
+    """A server drops nearly all of some 10,000 JOINs a second at low cost; a
+    job continues."""
     with Net() as net:
         net.add_port("a", 2, "listen")
         net.start_all()

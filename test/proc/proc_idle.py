@@ -1,7 +1,7 @@
-# proc_idle.py - lcores that have nothing to do leave their cores to others
+# proc_idle.py - idle lcores leave their cores to other threads
 # SPDX-License-Identifier: BSD-3-Clause
-"""Agents that sum for each other over udp, as torch's backend starts them.
-Count their sleeps, and the CPU time of each."""
+"""Agents sum for each other over udp, as torch's backend starts them. The tests
+count the sleeps and the CPU time of each lcore."""
 import contextlib
 import os
 import re
@@ -41,7 +41,7 @@ class Lcore:
 
 
 def start(net, *args):
-    """A client at each agent, which has made a step; and the lcores."""
+    """Start a client at each agent, make a step, and return the lcores."""
     clients = [net.client(0, *rig.SMALL, *args, agent=a) for a in net.agents]
     for c in clients:
         c.say()
@@ -68,7 +68,7 @@ def test_sleeps_while_idle():
 
 @contextlib.contextmanager
 def hog_of(cpu):
-    """Somebody who computes there."""
+    """Start a process that computes on that CPU."""
     with subprocess.Popen([sys.executable, "-c", HOG]) as p:
         try:
             os.sched_setaffinity(p.pid, [cpu])
@@ -78,8 +78,8 @@ def hog_of(cpu):
 
 
 def test_sums_on_a_shared_core():
-    """All lcores on one CPU, where somebody computes: they sleep, in order not to
-    wait for its slices, and none misses what it waits for."""
+    """All lcores share one CPU with a busy process: they sleep, so that the
+    scheduler does not delay them, and none misses a frame."""
     cpu = max(os.sched_getaffinity(0))
     with Lo(agents=2, servers=0, colocated=True) as net, hog_of(cpu):
         for ini in net.ini.values():

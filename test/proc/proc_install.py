@@ -1,4 +1,4 @@
-# proc_install.py - what meson install gives: command, library, headers, units
+# proc_install.py - results of meson install: command, library, headers, units
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
 import os
@@ -58,7 +58,7 @@ def run(*args, **env):
 
 
 class Installed:
-    """An installation in a folder, as a package would be made of it."""
+    """An installation in a folder, as for building a package."""
 
     def __enter__(self):
         self.root = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
@@ -81,7 +81,7 @@ class Installed:
 
 
 def test_library():
-    """A program is built by pkg-config alone, as C and as C++, and runs."""
+    """Build a program with pkg-config alone, as C and as C++, and run it."""
     with Installed() as it:
         flags = it.pkg_config("--cflags", "--libs")
         libdir = os.path.dirname(it.one("libsumwire.so"))
@@ -101,7 +101,7 @@ def test_library():
 
 
 def test_examples():
-    """They need nothing but what is installed, and are plain C17."""
+    """The examples need only installed files, and are plain C17."""
     with Installed() as it:
         for name in "all_reduce", "push_pull":
             run(tool("gcc"), "-std=c17", "-Wall", "-Wextra", "-Werror",
@@ -110,8 +110,8 @@ def test_examples():
 
 
 def test_archive():
-    """It is linked into a program that has functions of the same names as the
-    library has inside."""
+    """Link the archive into a program that has functions with the names of the
+    library's internal ones."""
     own = "int sw_edge_send(void);\nint sw_edge_send(void)\n{ return 1; }\n"
     with Installed() as it:
         source, program = f"{it.root}/p.c", f"{it.root}/p"
@@ -125,7 +125,7 @@ def test_archive():
 
 
 def names_of(headers):
-    """Functions of the interface: SW_API, and the two of errors."""
+    """Return the functions of the interface: SW_API, and the two for errors."""
     found = {"sw_error_text", "sw_error_name"}
     for header in headers:
         with open(header, encoding="utf-8") as f:
@@ -135,7 +135,7 @@ def names_of(headers):
 
 
 def test_soname_and_symbols():
-    """The interface and nothing else can be linked to, as one version."""
+    """Programs can link to the interface only, with one version."""
     with Installed() as it:
         so = it.one("libsumwire.so")
         dynamic = run(tool("readelf"), "-d", so)
@@ -180,7 +180,7 @@ def test_command_and_files():
 
 
 def check_page(it, name):
-    """Its manual page has all commands that its help shows."""
+    """Check that its manual page has all commands of its help."""
     with open(it.one(name + ".1*"), encoding="ascii") as f:
         text = f.read()
     check("@" not in text.replace("sumwire-agent@", ""), "not configured")
@@ -192,7 +192,7 @@ def check_page(it, name):
 
 
 def test_units():
-    """systemd finds nothing wrong with them."""
+    """systemd-analyze finds no errors in the units."""
     analyze = tool("systemd-analyze")
     with Installed() as it:
         units = [it.one("sumwire-server.service"),
@@ -203,7 +203,7 @@ def test_units():
             program = re.search(r"^ExecStart=(\S+)", text, re.M)[1]
             check(os.access(it.root + program, os.X_OK),
                   f"{program} is not installed")
-            # verify looks for the program where it will be
+            # verify looks for the program at its final path.
             with open(unit, "w", encoding="ascii") as f:
                 f.write(text.replace(program, it.root + program))
         out = subprocess.run([analyze, "verify", "--man=no", *units],

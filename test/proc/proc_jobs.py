@@ -11,7 +11,8 @@ RED, BLUE = ("agent0", "agent1"), ("agent2", "agent3")
 
 
 def two_jobs():
-    """Agents 0 and 1 are red, 2 and 3 are blue; ranks begin anew."""
+    """Assign agents 0 and 1 to job red, 2 and 3 to blue; ranks start at 0 in
+    each."""
     net = Net(agents=4)
     for name, agents in (("red", RED), ("blue", BLUE)):
         for rank, agent in enumerate(agents):
@@ -41,7 +42,7 @@ def test_both_train():
 
 
 def test_a_job_that_may_not():
-    """The job that [serve] jobs lacks is told so; the other one trains."""
+    """A job missing in [serve] jobs gets an error; the other one trains."""
     with two_jobs() as net:
         net.ini["a"].setdefault("serve", {})["jobs"] = "reds,red*"
         for agent in RED:

@@ -1,4 +1,4 @@
-# proc_join.py - jobs that cannot begin, and whether the message says why
+# proc_join.py - jobs that cannot start, and their error messages
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -12,8 +12,8 @@ SMALL = ("--tensor", "w:100:f32")
 
 
 def run_mismatch(first, second, *patterns):
-    """Both ranks' calls of w must fail with one sentence; those of v must
-    not, and the job ends well."""
+    """Check that both ranks' calls of w fail with one sentence, that calls of v
+    do not, and that the job ends well."""
     with Net() as net:
         net.start_all()
         more = ("--tensor", "v:70000:f32:9", "--mismatch", "none", "--steps",
@@ -34,7 +34,8 @@ def run_mismatch(first, second, *patterns):
         check(len(said) == 1, f"they say {said}")
         declared = [c for c in clients if "mismatch declare: tensor w: "
                     in c.out()]
-        # the first one, too, if the other declares before its answer came
+        # The first rank's sw_declare fails as well if the other one declares
+        # before its answer.
         check(declared, "none is told by sw_declare")
 
 
@@ -56,7 +57,7 @@ def test_other_priority():
 
 
 def test_tensor_that_only_one_declares():
-    # the processes may begin a while apart
+    # The processes may start a while apart.
     job = {"stall_warn": "1s", "stall_limit": "6s"}
     with Net(job=job) as net:
         net.start_all()
@@ -152,8 +153,7 @@ def test_agent_not_there():
 
 
 def test_other_settings():
-    """Settings of the job are compared at JOIN; the error shows both
-    values."""
+    """JOIN compares the job's settings; the error shows both values."""
     settings = [("agents", "3", r"agents = 3, job job has 2"),
                 ("crc", "no", r"crc = 0, job job has 1"),
                 ("policy", "fifo", r"policy = fifo, job job has bytescheduler"),
@@ -181,7 +181,7 @@ def test_other_settings():
 
 
 def test_unlike_payloads():
-    """The least that a node allows is the job's."""
+    """The smallest payload that a node allows applies to the job."""
     with Net() as net:
         net.ini["a"]["job"]["payload"] = "4096"
         net.ini["agent1"]["job"]["payload"] = "1216"
@@ -247,7 +247,7 @@ def test_users_that_do_not_exist():
 
 
 def test_node_without_a_name():
-    """It is called like its machine."""
+    """The node gets the name of its machine."""
     with Net(agents=1) as net:
         del net.ini["agent0"]["node"]["name"]
         net.start_all()

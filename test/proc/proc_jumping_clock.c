@@ -1,7 +1,8 @@
-/* proc_jumping_clock.c - a time of day that jumps by hours, to preload.
+/* proc_jumping_clock.c - preloaded library: a time of day that jumps by hours.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each 300 ms another offset counts.  Clocks that do not jump stay. */
+ * The offset changes every 300 ms. Monotonic clocks are unaffected.
+ */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <sys/time.h>

@@ -1,7 +1,7 @@
-# proc_keys.py - jobs with a secret: on the wire, with bad keys, with new keys
+# proc_keys.py - jobs with a secret: on the wire, with wrong keys, with new keys
 # SPDX-License-Identifier: BSD-3-Clause
-"""The attacker sees each frame, because the bridge forgets at once where
-addresses are.  SUMWIRE_TEST_ATTEMPTS sets how often it tries."""
+"""The attacker sees each frame, because the bridge forgets learned addresses at
+once. SUMWIRE_TEST_ATTEMPTS sets the number of attempts."""
 import contextlib
 import os
 import re
@@ -20,9 +20,9 @@ ATTEMPTS = int(os.environ.get("SUMWIRE_TEST_ATTEMPTS", "0")) or (
     50000 if rig.IS_QUICK else 1000000)
 TENSORS = "--tensor", "w:200000:f32", "--tensor", "v:3:f32"
 SLICE_S = 0.2
-GOODPUT = 0.9  # part of the results that a second of CPU makes without the attack
-SURE = 3.1  # standard deviations: one run of 1,000 would fail by chance
-MEMORY_GROWS = 8 << 20  # bytes, at most, of a daemon that is attacked
+GOODPUT = 0.9  # minimum of results per CPU second, relative to those without the attack
+SURE = 3.1  # standard deviations: one run in 1,000 fails by chance
+MEMORY_GROWS = 8 << 20  # most bytes by which an attacked daemon may grow
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ def supervised():
 
 
 class Keyed(Hosts):
-    """All nodes have the same secret, unless a case says otherwise."""
+    """Nodes with the same secret, unless a case changes it."""
 
     def __init__(self, *args, required=True, **keys):
         super().__init__(*args, **keys)
@@ -46,7 +46,7 @@ class Keyed(Hosts):
                 self.ini[name].setdefault("serve", {})["require_key"] = "yes"
 
     def key(self, name):
-        """A file with a secret."""
+        """Write a file with a secret."""
         path = self.path(name)
         if not os.path.exists(path):
             subprocess.run([rig.sumwire(), "key", path], check=True,
@@ -80,7 +80,8 @@ def memory(net, name):
 
 
 def results(net, name):
-    """(seconds of CPU, results) of the daemon, whatever else takes its core."""
+    """Return (CPU seconds, results) of the daemon; other users of its core do
+    not count."""
     tasks = f"/proc/{net.daemons[name].pid}/task"
     spent = 0
     for task in os.listdir(tasks):
@@ -90,9 +91,10 @@ def results(net, name):
 
 
 def goodput(net, mallory, name):
-    """Results per CPU second under the attack, of those while the attacker sends
-    the same frames to nobody: short slices in turn, until it ends.  Half of the
-    pairs would be below a ratio that is the median."""
+    """Compare results per CPU second under the attack with those while the
+    attacker sends the same frames to an unused address, in short slices in
+    turn, until it ends. If the ratio equals the median, half of the pairs are
+    below it."""
     mallory.await_out("attacks")
     rates = {signal.SIGUSR1: [], signal.SIGUSR2: []}
     while mallory.code() is None:
@@ -118,10 +120,10 @@ def goodput(net, mallory, name):
 
 
 def attacked(attempts, **keys):
-    """Each sum that ranks get during the attack is right, the job goes on, and
-    memory and most of the goodput stay."""
+    """Check that each sum during the attack is right, that the job continues,
+    and that memory and most of the goodput stay."""
     with Keyed(mtu=1500, agents=2, **keys) as net:
-        for name in net.hosts:  # the attacker sees each frame alone
+        for name in net.hosts:  # so that the attacker sees each frame separately
             net.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
         net.start_all()
         clients = start_forever(net, *TENSORS)
@@ -160,7 +162,8 @@ def test_attack_on_colocated():
 
 @is_long
 def test_the_attack_ends_a_job_without_a_key():
-    """It is one: without a secret, a forged message suffices."""
+    """Verify the attack: without a secret, a forged message suffices to end a
+    job."""
     with Keyed(mtu=1500, agents=2, required=False) as net:
         for name in net.hosts:
             for section in net.ini[name].values():
@@ -201,8 +204,8 @@ def test_keyed_by_files():
 
 
 def seen(encrypts):
-    """Captured frames of a job: how many show its tensor's name, and which
-    part of the large frames' bytes is zero."""
+    """Capture frames of a job; return how many contain its tensor's name, and
+    the fraction of zero bytes in large frames."""
     with Keyed(agents=2, job={"encrypt": encrypts}) as net, socket.socket(
             socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)
@@ -225,8 +228,8 @@ def seen(encrypts):
 
 
 def test_encrypted():
-    """Nothing that a captured frame carries can be read; without encryption all
-    of it can."""
+    """Captured frames reveal nothing; without encryption they reveal
+    everything."""
     names, zeros = seen("no")
     check(names >= 2 and zeros > 0.1, f"{names} names, {zeros:.3f} zeros")
     names, zeros = seen("yes")
@@ -234,7 +237,8 @@ def test_encrypted():
 
 
 def refused(change, *patterns, **keys):
-    """The job never forms; agents say why before join_timeout is over."""
+    """Check that the job never starts, and that agents report why before
+    join_timeout."""
     with Keyed(agents=1, job={"join_timeout": "3s"}, **keys) as net:
         change(net)
         net.start_all()
@@ -262,7 +266,7 @@ def test_a_key_where_nobody_has_one():
 
 
 def test_trusted_memif():
-    """One agent's memif is trusted, the other's is not: a job of both."""
+    """One agent's memif is trusted, the other's is not: both join one job."""
     with rig.Net(agents=2) as net:
         key = os.path.join(net.folder, "job.key")
         subprocess.run([rig.sumwire(), "key", key], check=True,
@@ -279,7 +283,7 @@ def test_trusted_memif():
 
 
 def reload(net, name, pattern):
-    """The n-th reload says so."""
+    """Reload; wait for the n-th log line that confirms it."""
     daemon = net.daemons[name]
     n = len(re.findall(pattern, daemon.log()))
     daemon.signal(signal.SIGHUP)
@@ -288,40 +292,44 @@ def reload(net, name, pattern):
 
 
 def one_job(net, name):
-    """A whole job of the agent, whose process is called so."""
+    """Run a whole job of the agent, with a process of this name."""
     net.client(0, *TENSORS, "--steps", "2", name=name).wait_ok()
 
 
 def test_key_is_replaced():
-    """The server takes the new key and, for a while, the old one. A job that
-    runs goes on."""
-    with supervised(), Keyed(agents=1) as net:
-        net.ini["a"]["serve"]["key_grace"] = "3s"
-        net.start_all()
-        clients = start_forever(net)
-        old = net.key("job.key")
-        os.rename(old, net.path("old.key"))
-        net.key("job.key")
-        reload(net, "a", "still knows the replaced key")
-        check_goes_on(clients)
-        for c in clients:
-            c.kill()
-        one_job(net, "by_the_old")
-        check(net.stats("a")["keys"] == 2, "both are valid")
-        reload(net, "agent0", "read the key files again")
-        one_job(net, "by_the_new")
-        net.stop("agent0")
-        net.give("agent0", "old.key")
-        net.ini["agent0"]["job"]["join_timeout"] = "2s"
-        time.sleep(3)
-        net.start("agent0")
-        client = net.client(0, *TENSORS, "--steps", "1", name="late")
-        client.wait_error("server")
+    """The server accepts the new key and, for a while, the old one. A running
+    job continues."""
+    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
+    try:
+        with Keyed(agents=1) as net:
+            net.ini["a"]["serve"]["key_grace"] = "3s"
+            net.start_all()
+            clients = start_forever(net)
+            old = net.key("job.key")
+            os.rename(old, net.path("old.key"))
+            net.key("job.key")
+            reload(net, "a", "still knows the replaced key")
+            check_goes_on(clients)
+            for c in clients:
+                c.kill()
+            one_job(net, "by_the_old")
+            check(net.stats("a")["keys"] == 2, "both are valid")
+            reload(net, "agent0", "read the key files again")
+            one_job(net, "by_the_new")
+            net.stop("agent0")
+            net.give("agent0", "old.key")
+            net.ini["agent0"]["job"]["join_timeout"] = "2s"
+            time.sleep(3)
+            net.start("agent0")
+            client = net.client(0, *TENSORS, "--steps", "1", name="late")
+            client.wait_error("server")
+    finally:
+        del os.environ["NOTIFY_SOCKET"]
 
 
 def test_clock_jumps():
-    """So do a job and the time for which the old key is good, while the time of
-    day jumps by hours, days and years."""
+    """A job, and the time for which the old key is valid, ignore jumps of the
+    time of day by hours, days and years."""
     os.environ["LD_PRELOAD"] = program("test/proc/libproc_jumping_clock.so")
     try:
         test_key_is_replaced()
@@ -330,8 +338,8 @@ def test_clock_jumps():
 
 
 def test_server_is_restarted():
-    """It lacks the keys of its former sessions, but proves that they are gone:
-    no agent waits until the server counts as dead."""
+    """The server has lost the keys of its former sessions, but proves that they
+    are gone: no agent waits for dead_after."""
     with Keyed(agents=2, job={"dead_after": "30s"}) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS)
@@ -345,13 +353,17 @@ def test_server_is_restarted():
 
 
 def test_bad_key_while_running():
-    """It is named, and the current one stays."""
-    with supervised(), Keyed(agents=1) as net:
-        net.start_all()
-        os.chmod(net.key("job.key"), 0o644)
-        reload(net, "a", "the current keys stay valid")
-        check("has mode 0644" in net.daemons["a"].log(), "the reason")
-        one_job(net, "goes_on")
+    """The log names the bad key, and the current one stays in use."""
+    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
+    try:
+        with Keyed(agents=1) as net:
+            net.start_all()
+            os.chmod(net.key("job.key"), 0o644)
+            reload(net, "a", "the current keys stay valid")
+            check("has mode 0644" in net.daemons["a"].log(), "the reason")
+            one_job(net, "goes_on")
+    finally:
+        del os.environ["NOTIFY_SOCKET"]
 
 
 def test_bad_key_files():

@@ -1,12 +1,11 @@
-# proc_lab_veth.py - sumwire-lab sim beside daemons over veth with TBF
+# proc_lab_veth.py - compare sumwire-lab sim with daemons over veth with TBF
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each scenario runs twice: daemons whose frames pass a veth pair that TBF slows
-down, and its description in the simulator.  Both report goodput (results that
-an agent got, as a part of what the link carries of payload), drops of the
+"""Each scenario runs twice: with daemons whose frames pass a veth pair that TBF
+slows down, and in the simulator. Both report goodput (results that an agent
+received, as a fraction of the payload that the link can carry), drops of the
 link, and the mean bytes in its fuller queue.
 
-Daemons need cores of their own at higher rates: MBIT in the environment.
-"""
+Daemons need cores of their own at higher rates: set MBIT in the environment."""
 import csv
 import json
 import os
@@ -52,9 +51,10 @@ def real(kib, seconds=30, **keys):
 
 
 def steady(path, agent, from_, to):
-    """The mean over time of the fuller queue, and the part of frames that both
-    directions dropped, both after the second step of @agent, as real() looks
-    at them: the begin overshoots.  Each row is a change."""
+    """Return the mean over time of the fuller queue, and the fraction of frames
+    dropped in both directions. Count from the second step of @agent, as real()
+    does, because the first steps overshoot. Each row of the file is a change.
+    """
     with open(path, encoding="utf-8") as f:
         rows = [(float(row["time_us"]), row["figure"], (row["from"], row["to"]), int(row["value"]))
                 for row in csv.DictReader(f)]
@@ -103,7 +103,7 @@ def compare(name, is_from, is_of):
               f"{100 * (is_from[key] / max(is_of[key], 1e-9) - 1):+7.1f} %", flush=True)
     cells = [f"{is_of[key] / unit:.3g}, {is_from[key] / unit:.3g}"
              for key, unit in (("goodput", 1e6), ("queue", 1024), ("drops", 0.01))]
-    print("| " + " | ".join([name, *cells]) + " |", flush=True)  # of doc/lab.md
+    print("| " + " | ".join([name, *cells]) + " |", flush=True)  # format of doc/lab.md
     check(abs(is_from["goodput"] / is_of["goodput"] - 1) < 0.1, f"{name}: goodput")
 
 

@@ -1,4 +1,4 @@
-# proc_lan.py - jobs over interfaces of the kernel, and what goes wrong there
+# proc_lan.py - jobs over kernel interfaces, and their failures
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -14,7 +14,7 @@ PUSH, RESULT, CONTROL = 16, 17, 8  # types; class (engine/wire/wire.h)
 
 
 def run_all(net, *args):
-    """Every rank pushes; every sum is checked by element."""
+    """Push at every rank; check every element of the sums."""
     clients = [net.client(r, *(args or SMALL), "--steps", "20")
                for r in range(net.n_agents)]
     for c in clients:
@@ -22,7 +22,8 @@ def run_all(net, *args):
 
 
 def take_down(net, name, device=None):
-    """Its daemon notices; it may have said so before, when it began."""
+    """Take the interface down; wait for the daemon's log line, besides one from
+    its start."""
     text = f"port lan: {device or name} is down"
     log = net.daemons[name].log
     before = log().count(text)
@@ -59,7 +60,7 @@ def test_four_nodes():
 
 
 def test_ipv6():
-    """The frames of three nodes over a bridge, with a VLAN tag."""
+    """Three nodes send over a bridge, with a VLAN tag."""
     with Lan(agents=2, mtu=1500, is_v6=True, port={"vlan": "5"}) as net:
         net.start_all()
         check_payload(net, 1344)
@@ -206,7 +207,7 @@ def check_agreed(net, size):
 
 
 def test_switch_with_a_smaller_mtu():
-    """The path carries less than its ends; PROBING finds how much."""
+    """The path carries less than its ends; probes find the limit."""
     with Lan(agents=1) as net:
         ip("link", "set", "dev", "a-lan", "mtu", "1500")
         net.start_all()
@@ -215,8 +216,8 @@ def test_switch_with_a_smaller_mtu():
 
 
 def run_unlike(*mtus, seconds=0):
-    """A server and two agents, each with an MTU of its own.  Returns the payload
-    and the Mb/s of results that an agent gets in @seconds."""
+    """Run a server and two agents, each with an MTU of its own. Return the
+    payload, and the Mb/s of results that an agent gets in @seconds."""
     with Lan(agents=2) as net:
         for name, mtu in zip(("a", "agent0", "agent1"), mtus):
             ip("link", "set", "dev", name, "mtu", str(mtu))
@@ -246,7 +247,7 @@ def test_unlike_mtus():
 
 @rig.is_long
 def test_mtus():
-    """Print the rate with each MTU, alone and beside others."""
+    """Print the rate with each MTU, alone and in mixed jobs."""
     for mtu in (1280, 1400, 1420, 1450, 1500, 4096, 9000, 9216):
         for mtus in (mtu, mtu, mtu), (9216, 1500, mtu):
             payload, rate = run_unlike(*mtus, seconds=2)
@@ -254,7 +255,7 @@ def test_mtus():
 
 
 def shrink(name):
-    """The MTU of a node's interface falls in mid-job; small frames pass."""
+    """Reduce the MTU of a node's interface in mid-job; small frames still pass."""
     with Lan(agents=1, job={"dead_after": "8s"}) as net:
         net.start_all()
         clients = start_forever(net)
@@ -290,7 +291,7 @@ def test_mtu_that_is_too_small():
 
 def test_idle_server_sleeps_until_a_frame_comes():
     def switches(pid):
-        """How often its threads have gone to sleep."""
+        """Return how often its threads have gone to sleep."""
         n = 0
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/status",

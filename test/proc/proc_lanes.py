@@ -1,4 +1,4 @@
-# proc_lanes.py - agents that poll on several cores, sharing two
+# proc_lanes.py - agents that poll on several cores, on two shared ones
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import time
@@ -17,7 +17,8 @@ SLACK_S = 30
 
 
 def check_lanes(net, name, lanes, pushed):
-    """Each lane has pushed its part, all of them everything, once."""
+    """Check that each lane has pushed its part, and all lanes together
+    everything once."""
     def parts():
         stats = net.stats(name)
         check(stats["lanes"] == lanes, f"{name}: {stats}")
@@ -38,7 +39,7 @@ def all_steps(net, n, steps, *args, local=1, **keys):
 
 
 def run_job(lanes, steps=5, local=None, **keys):
-    """Twice on the same daemons: memory goes, and comes again."""
+    """Run twice on the same daemons: the second job reuses freed memory."""
     n = len(lanes)
     with Net(agents=n, lanes=lanes, local=(local,) * n if local else None,
              **keys) as net:
@@ -73,7 +74,7 @@ def test_colocated_beside_a_server_more_lanes_than_cores_that_sum():
 
 
 def run_colls(lanes, seed, local=None, colls=40, make=Net, **keys):
-    """Collectives of several groups, all kinds, each checked."""
+    """Run collectives of several groups and all kinds; check each."""
     n = len(lanes)
     local = local or (1,) * n
     with make(agents=n, lanes=lanes, local=local, **keys) as net:
@@ -175,7 +176,7 @@ def test_many_small_tensors():
 
 
 def test_benchmark():
-    """sumwire bench starts daemons of several lcores."""
+    """sumwire bench starts daemons with several lcores."""
     with Net(agents=1) as net:
         p = net.run("bench", rig.sumwire(), "bench", "--loopback", "--lcores",
                     "2", "--min", "1MiB", "--max", "1MiB", "--iters", "5",
@@ -187,7 +188,7 @@ def test_benchmark():
 
 @rig.is_long
 def test_training_is_the_same():
-    """The weights after training are those of one lcore, bit by bit."""
+    """The weights after training equal those of one lcore, bit by bit."""
     epochs = []
     for lanes, lcores in ((1, 1), 1), ((4, 2), 4):
         with Net(lanes=lanes, lcores=lcores) as net:
@@ -198,7 +199,7 @@ def test_training_is_the_same():
 
 
 def test_two_jobs():
-    """Two agents of another job each, on the servers of both."""
+    """Two agents of another job per node share the servers of both."""
     with Net(agents=2, servers=1, lcores=2, lanes=(2, 2)) as net:
         for i, name in enumerate(net.agents):
             net.ini[name]["job"].update(name=f"job{i}", agents=1, agent=0)
@@ -207,8 +208,8 @@ def test_two_jobs():
 
 
 def test_server_of_a_lane_killed():
-    """Lane 1 of each agent finds that its server is dead; who tells the
-    coordinator first is told to the other."""
+    """Lane 1 of each agent finds that its server is dead; the coordinator
+    forwards the first report to the other agent."""
     with Net(servers=2, lanes=(2, 1),
              job={"dead_after": f"{DEAD_AFTER_S}s"}) as net:
         net.start_all()

@@ -1,9 +1,9 @@
 /* proc_large.c - a training process that calls one all_reduce of BYTES.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each buffer is one piece of memory, mapped again and again, so that it takes
- * only that piece. The piece's size is odd: whatever is read or written 4 GiB
- * away from its place is another element.
+ * Each buffer maps one piece of memory repeatedly, so it takes only the memory
+ * of that piece. The piece's size is odd, so an access that is off by 4 GiB
+ * hits another element.
  */
 #include <getopt.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static int failed(const char *what)
 	exit(EXIT_ERROR);
 }
 
-/* @bytes, rounded up to whole pieces. */
+/* Map @bytes, rounded up to whole pieces. */
 static int32_t *map(size_t bytes)
 {
 	size_t n = (bytes + PIECE - 1) / PIECE;

@@ -1,9 +1,8 @@
-# proc_launch.py - ranks from the launchers people use: real mpirun, srun, torchrun
+# proc_launch.py - ranks from real launchers: mpirun, srun, torchrun
 # SPDX-License-Identifier: BSD-3-Clause
-"""The agents are processes of a launcher and get rank and number of agents from
-it: their files have neither.  So do the training processes, whose ranks
-libsumwire compares with those of the agents.
-"""
+"""A launcher starts the agents and gives them rank and number of agents; their
+files have neither. It also starts the training processes, and libsumwire
+compares their ranks with those of the agents."""
 import contextlib
 import os
 import shutil
@@ -21,8 +20,8 @@ TENSOR = "--tensor t:100000:f32 --steps 3"
 
 
 class Launcher:
-    """How one launcher starts N processes."""
-    rank = "RANK"  # the variable
+    """How a launcher starts N processes."""
+    rank = "RANK"  # name of the variable
 
     def __init__(self):
         self.env = dict(os.environ)
@@ -39,7 +38,7 @@ class Mpirun(Launcher):
         super().__init__()
         if not shutil.which("mpirun"):
             raise Skip("mpirun is not installed (test/packages)")
-        # a test may run as root, and has few cores
+        # A test may run as root, and on few cores.
         self.options = ["--oversubscribe", "--bind-to", "none"]
         if os.getuid() == 0:
             self.options.append("--allow-run-as-root")
@@ -55,7 +54,7 @@ class Torchrun(Launcher):
             raise Skip("torchrun is not installed")
 
     def command(self, script):
-        # with Python 3.11, PyTorch 1.13 cannot do without redirection
+        # With Python 3.11, PyTorch 1.13 requires redirection.
         return ["torchrun", "--no_python", "--nnodes=1", "--redirects=1",
                 "--tee=1", "--monitor_interval=0.1",
                 f"--master_port={free_port()}",
@@ -72,8 +71,8 @@ class Srun(Launcher):
 
 
 def launch(net, launcher, name, text):
-    """Run a shell script in N processes; $RANK is whatever it is called."""
-    path = net.path(name + ".ini")  # so that the rig expects it
+    """Run a shell script in N processes; $RANK is the launcher's variable."""
+    path = net.path(name + ".ini")  # so that the rig knows of it
     net.ini[name] = {}
     with open(path, "w", encoding="utf-8") as f:
         f.write(f"#!/bin/sh\ncd {net.folder}\nR=${launcher.rank}\n{text}\n")
@@ -84,7 +83,7 @@ def launch(net, launcher, name, text):
 
 
 def agents_of(net, launcher, job):
-    """Start the agents; their files say what @job does of rank and agents."""
+    """Start the agents; @job sets rank and agents in their files."""
     for i, name in enumerate(net.agents):
         net.ini[name]["job"] = job(i)
         net.write_ini(name)
@@ -99,9 +98,10 @@ def clients_of(net, launcher, name, agent):
 
 
 def stop(net, agents):
-    """SIGTERM to the agents themselves: launchers have ways of their own."""
+    """Send SIGTERM to the agents themselves, because launchers forward signals
+    differently."""
     for pid, _, _, words in rig.processes():
-        with contextlib.suppress(OSError):  # another's, which has ended
+        with contextlib.suppress(OSError):  # another agent's process, already dead
             if (words[1:2] == ["agent"] and
                     os.readlink(f"/proc/{pid}/cwd") == net.folder):
                 os.kill(pid, signal.SIGTERM)
@@ -124,7 +124,7 @@ def ranks_of_agents(net, launcher):
         agents.await_text(rf"agent {rank} of {N}\) is ready", SHORT_S,
                           lambda: agents.log() + agents.out())
     check_sums(clients_of(net, launcher, "clients", "./agent$R.sock"))
-    # each at the other's agent
+    # Attach each process to the other agent.
     bad = clients_of(net, launcher, "crossed", f"./agent$(({N - 1} - R)).sock")
     bad.wait_error(r"open SW_ECONF: the environment has "
                    rf"{launcher.rank}=\d \(\w+\), but for the agent at .* this "
@@ -133,7 +133,8 @@ def ranks_of_agents(net, launcher):
 
 
 def local_ranks(launcher):
-    """Training processes of one machine get their local ranks from it."""
+    """Training processes of one machine get their local ranks from the
+    launcher."""
     with Net(agents=1) as net:
         net.ini["agent0"]["agent"]["local_ranks"] = N
         net.start_all()
@@ -188,7 +189,7 @@ def test_mpirun_beside_a_stale_rank():
 
 
 def test_run_inside_mpirun():
-    """sumwire run is the inner launcher, whatever has started it."""
+    """sumwire run sets the ranks, whatever launcher started it."""
     launcher = Mpirun()
     client = rig.program("test/proc/proc_client")
     with Net(agents=N) as net:
@@ -200,7 +201,7 @@ def test_run_inside_mpirun():
 
 
 def test_slurm():
-    """srun; and mpirun in a batch script, whose own rank says nothing."""
+    """Use srun, and mpirun in a batch script, whose own rank is ignored."""
     folder = tempfile.mkdtemp(prefix="sumwire-proc-", dir="/tmp")
     try:
         with Slurm(folder) as slurm:
@@ -233,7 +234,7 @@ def batch(slurm):
 
 
 def test_dmlc():
-    """BytePS's variables by hand: role, ranks and the server's address."""
+    """Set BytePS's variables by hand: role, ranks and the server's address."""
     net = Net(agents=1)
     for name, role in (("a", "server"), ("agent0", "worker")):
         del net.ini[name]["node"]["role"]

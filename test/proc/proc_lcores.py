@@ -1,4 +1,4 @@
-# proc_lcores.py - servers that poll on several cores, sharing two
+# proc_lcores.py - servers that poll on several cores, on two shared ones
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 import subprocess
@@ -13,7 +13,8 @@ DEAD_AFTER_S = 2
 
 
 def check_lcores(net, name, lcores):
-    """Each lcore has its part, and those without the ports got it by a ring."""
+    """Check that each lcore has its part, and that lcores without ports got it
+    through a ring."""
     stats = net.empty_stats(name)
     parts = [stats[f"lcore{i}.push_bytes"] for i in range(lcores)]
     check(min(parts) > 0.5 * sum(parts) / lcores,
@@ -25,7 +26,7 @@ def check_lcores(net, name, lcores):
 def run_job(lcores, agents=2, servers=1, steps=5, **keys):
     with Net(agents=agents, servers=servers, lcores=lcores, **keys) as net:
         net.start_all()
-        for _ in range(2):  # memory goes and comes again
+        for _ in range(2):  # the second job reuses freed memory
             run_steps(net, *TENSORS, steps=steps)
         for name in net.servers:
             check_lcores(net, name, lcores)
@@ -39,7 +40,7 @@ def test_two_lcores():
 
 
 def test_jobs_are_of_all_lcores():
-    """Bytes of jobs and members in the metrics are those of all lcores."""
+    """Bytes of jobs and members in the metrics cover all lcores."""
     with Net(lcores=2) as net:
         net.start_all()
         clients = [net.client(r, *TENSORS, "--steps", "1000", "--pause", name=f"c{r}")
@@ -77,8 +78,8 @@ def test_colocated_beside_a_server_of_two_lcores():
 
 
 def test_quota_is_of_all_lcores():
-    """A tensor of two stripes and a bit: the part of one of four lcores is
-    more than a quarter of the quota, which is enough for all of it."""
+    """With a tensor slightly larger than two stripes, one of four lcores needs
+    more than a quarter of the quota, which suffices for the whole tensor."""
     with Net(agents=1, lcores=4, quota="3MiB") as net:
         net.start_all()
         net.client(0, "--tensor", "w:300000:f32", "--steps", "2").wait_ok()

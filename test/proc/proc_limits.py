@@ -1,4 +1,4 @@
-# proc_limits.py - daemons that may open few files, or have little memory
+# proc_limits.py - daemons limited to few open files or little memory
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 
@@ -7,7 +7,7 @@ from rig import Net, check
 
 
 def launch(net, name, limit, which=""):
-    """As launch() of the rig, under ulimit -n; of which, S or H, else both."""
+    """Launch as the rig does, under ulimit -n; which: S, H, or both."""
     role = net.ini[name]["node"]["role"]
     p = net.run(name, "bash", "-c", f"ulimit -{which}n {limit} && exec \"$@\"",
                 "-", rig.sumwire(), role, "--config", net.write_ini(name))
@@ -16,7 +16,7 @@ def launch(net, name, limit, which=""):
 
 
 def needed(net, name, limit):
-    """It is refused, in order; returns how many it says it needs."""
+    """Check for a clean refusal; return the limit that the error asks for."""
     p = launch(net, name, limit)
     del net.daemons[name]
     p.wait_error(rf"error {limit} open files are allowed, .* needs at least "
@@ -25,7 +25,7 @@ def needed(net, name, limit):
 
 
 def test_too_few():
-    """DPDK does not even start."""
+    """With so few, DPDK does not start."""
     with Net(agents=1) as net:
         for name in "a", "agent0":
             for limit in 10, 20:
@@ -41,7 +41,7 @@ def test_as_many_as_needed():
 
 
 def test_soft_limit():
-    """It is raised to the hard one."""
+    """The daemon raises the soft limit to the hard limit."""
     with Net(agents=1) as net:
         for name in "a", "agent0":
             p = launch(net, name, 20, "S")
@@ -54,7 +54,7 @@ def test_soft_limit():
 
 
 def test_little_memory():
-    """The sentence at the start names the limit and its value."""
+    """The error at the start names the limit and its value."""
     limits = {"--fsize=1000000": "RLIMIT_FSIZE is 1000000 bytes",
               "--as=100000000": "RLIMIT_AS is 100000000 bytes"}
     with Net(agents=1) as net:

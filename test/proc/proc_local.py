@@ -11,7 +11,7 @@ TENSORS = ("--tensor", "w:100001:f32", "--tensor", "b:7:i32",
 
 
 def clients(net, local, *args):
-    """One client per local rank of every agent, names c0, c1, ..."""
+    """Start one client per local rank of every agent, named c0, c1, ..."""
     sockets = [a for a, n in zip(net.agents, local) for _ in range(n)]
     return [net.client(0, *args, name=f"c{i}", agent=a)
             for i, a in enumerate(sockets)]
@@ -59,7 +59,7 @@ def test_eight_of_one_node_twice():
 
 
 def many(net, agent, n, *args):
-    """A program of n clients, each in a thread."""
+    """Start a program of n clients, each in a thread."""
     return net.run(f"many-{agent}", program("test/proc/proc_many"), "--agent",
                    net.socket(agent), "--clients", str(n), *args)
 
@@ -117,7 +117,8 @@ def test_one_closes_before_the_others():
 
 
 def test_one_job_after_the_other():
-    """Each process leaves and comes again at once, whatever the others do."""
+    """Each process leaves and attaches again at once, independent of the
+    others."""
     for local, jobs in (((2,), 40), ((4,), 25), ((2, 2), 25)):
         with Net(agents=len(local), local=local) as net:
             net.start_all()
@@ -140,7 +141,8 @@ def test_one_does_not_come():
 
 
 def test_no_memory_for_all_of_them():
-    """Also those behind the one that did not fit are told, at once."""
+    """All waiting processes, also those after the one without room, get an
+    error at once."""
     with Net(agents=1, local=(8,)) as net:
         net.ini["agent0"]["agent"]["quota"] = "1MiB"
         net.start_all()
@@ -169,7 +171,7 @@ def test_places_are_limited():
 
 
 def test_launchers_local_ranks():
-    """A launcher's variables are used if they fit."""
+    """The agent uses a launcher's variables if they fit."""
     with Net(agents=1, local=(3,)) as net:
         net.start_all()
         started = [net.run(f"c{rank}", "env", "-u", "SUMWIRE_LAUNCHER",
@@ -184,7 +186,7 @@ def test_launchers_local_ranks():
 
 
 def test_bench():
-    with Net() as net:  # for its folder and the care of processes
+    with Net() as net:  # for its folder and process handling
         p = net.run("bench", rig.sumwire(), "bench", "--loopback",
                     "--local-ranks", "3", "--tensors", "20", "--min", "256B",
                     "--max", "64KiB", "--factor", "256", "--iters", "3",

@@ -1,9 +1,10 @@
-/* proc_lost.c - a training process whose last rank dies; what goes on.
+/* proc_lost.c - a training process whose last rank dies; others continue.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All sum in group "all" and tensor "t", the others in group "living", too, and
- * wait in both of the first when the last rank dies.  Says how they ended:
- * "ended NAME ERROR SENTENCE"; then "living goes on", if it does.
+ * All ranks sum in group "all" and tensor "t"; all except the last also sum in
+ * group "living". They wait in the first two when the last rank dies, and
+ * report "ended NAME ERROR SENTENCE" for each, then "living goes on" if it
+ * does.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -40,7 +41,7 @@ static int call(struct lost *l, struct sw_group *g, enum sw_coll_kind kind,
 	return sw_coll(g, &args, handle);
 }
 
-/* The sum of ranks 1 to @n. */
+/* Check a sum of ranks 1 to @n. */
 static void use(struct lost *l, struct sw_group *g, uint32_t n)
 {
 	uint64_t h;
@@ -107,7 +108,7 @@ static void wait_for_the_dead(struct lost *l)
 	int coll_err = call(l, l->all, SW_ALL_REDUCE, MANY, &coll);
 	int sum_err = sw_push_pull(l->c, l->t, 1, &sum);
 
-	use(l, l->living, l->size - 1); /* it does not wait for those */
+	use(l, l->living, l->size - 1); /* independent of those */
 	say(l, "coll", coll_err ? coll_err : sw_wait(l->c, coll));
 	say(l, "sum", sum_err ? sum_err : sw_wait(l->c, sum));
 	coll_err = call(l, l->all, SW_BARRIER, 0, &coll);
@@ -136,7 +137,7 @@ int main(int argc, char **argv)
 		{"stay", no_argument, NULL, 's'}, {0}};
 	static struct lost l;
 	const char *agent = NULL;
-	bool stays = false; /* the agent dies instead */
+	bool stays = false; /* the whole agent dies */
 	int o;
 
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)

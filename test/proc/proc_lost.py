@@ -1,4 +1,4 @@
-# proc_lost.py - a rank or an agent dies: groups of others go on
+# proc_lost.py - a rank or an agent dies: groups without it continue
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 
@@ -16,8 +16,8 @@ def start(net, *options):
 
 
 def check_living(procs, sentence):
-    """All that the dead one was in ends at all others with one sentence, and
-    the group of those goes on."""
+    """Check that everything that needs the dead rank ends at all others with
+    one sentence, and that the group of the others continues."""
     said = set()
     for p in procs:
         p.wait_ok()
@@ -69,7 +69,7 @@ def test_a_local_rank_with_lanes():
 
 
 def test_an_agent():
-    """Nobody says why.  Ranks are named, not members."""
+    """No process reports why. The error names ranks, not members."""
     local = (2, 1, 1)
     with Net(agents=3, local=local, job={"dead_after": "2s"}) as net:
         net.local = local
@@ -78,7 +78,7 @@ def test_an_agent():
         net.kill("agent2")
         check_living(procs[:3], r"rank 3 \(node agent2\) silent for 2 s")
         procs[3].kill()
-        net.start("agent2")  # it clears what the killed one left
+        net.start("agent2")  # it removes the killed agent's files
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-/* proc_many.c - many training processes in one: a thread and a client for each.
+/* proc_many.c - many ranks in one process: a thread and a client for each.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * They make the same collectives and check every element.  With --late N the
- * one of rank N calls its last all_reduce when the others' has failed.
+ * They make the same collectives and check every element. With --late N rank N
+ * makes its last all_reduce after the other ranks' call has failed.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ static int32_t sum_of(uint32_t size)
 	return (int32_t)(size * (size + 1) / 2);
 }
 
-/* Rank r gives r + 1. */
+/* Sum r + 1 of each rank r. */
 static void all_reduce(struct one *o)
 {
 	for (uint32_t i = 0; i < COUNT; i++)
@@ -68,7 +68,7 @@ static void all_reduce(struct one *o)
 	expect(o, o->v, COUNT, sum_of(sw_size(o->c)), "all_reduce");
 }
 
-/* A part for each. */
+/* Give each rank a part. */
 static void in_parts(struct one *o)
 {
 	uint32_t size = sw_size(o->c), n = size * PART;
@@ -85,8 +85,8 @@ static void in_parts(struct one *o)
 			"all_gather");
 }
 
-/* All but one wait until time runs out, first for the ranks that know which one
- * it is. */
+/* All ranks except one wait until the timeout, first the ranks that know which
+ * one is late. */
 static void wait_in_vain(struct one *o)
 {
 	struct sw_coll_args args = {.size = sizeof(args),

@@ -18,10 +18,10 @@ def by_queue(stats, link, n=2):
 
 
 def test_each_lcore_its_own():
-    """Lane i's server is lcore i: nothing is handed over."""
+    """Lane i's server is lcore i: no lcore hands over a frame."""
     with Net(agents=2, lcores=2, lanes=(2, 2), port=TWO) as net:
         net.start_all()
-        for again in "first", "second":  # memory goes and comes again
+        for again in "first", "second":  # the second job reuses freed memory
             run_all(net, name=again)
         for name in ("a", *net.agents):
             stats = net.stats(name)
@@ -64,7 +64,8 @@ def test_agent_killed_and_back():
 
 
 def refused(listener, connecter):
-    """Ends with different numbers get no link, and the agent says why."""
+    """Ends with different numbers of queues get no link, and the agent reports
+    why."""
     with Net(agents=1, lcores=2, lanes=(2,),
              job={"join_timeout": "3s"}) as net:
         net.ini["a"]["port link0"]["queues"] = listener
@@ -75,7 +76,7 @@ def refused(listener, connecter):
             r"port link0: no link through .*/link0 yet: nothing listens "
             rf"there, or its number of queue pairs is not "
             rf"{connecter} \(queues\)")
-        # both live on, and find each other once they agree
+        # Both continue, and connect once the numbers agree.
         net.stop("agent0")
         net.ini["agent0"]["port link0"]["queues"] = listener
         net.start("agent0")

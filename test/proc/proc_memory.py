@@ -1,4 +1,4 @@
-# proc_memory.py - what a server takes for its tensors, against its promise
+# proc_memory.py - a server's memory for tensors, against its documented limit
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
@@ -7,7 +7,8 @@ import time
 import rig
 from rig import Net, check
 
-# Under meson calloc writes its pages, which a daemon by itself never does.
+# Under meson's setting calloc writes its pages, which a daemon alone never
+# does.
 os.environ.pop("MALLOC_PERTURB_", None)
 
 MIB = 1 << 20
@@ -15,7 +16,8 @@ CHUNK_BYTES = 8192
 
 
 def check_budget(dtype, elem_bytes, times):
-    """A tensor of 128 MiB takes at least 2 and at most @times x as much."""
+    """Check that a tensor of 128 MiB takes at least 2 and at most @times x as
+    much."""
     declared = 128 * MIB
     with Net(agents=1) as net:
         net.start_all()
@@ -30,7 +32,7 @@ def check_budget(dtype, elem_bytes, times):
         stats = net.stats("a")
         c.say()
         c.wait_ok()
-        # The fixed part is printed in whole MiB.
+        # The log shows the fixed part in whole MiB.
         most = (times * declared + 128 * (declared // CHUNK_BYTES) +
                 (fixed + 1) * MIB + (job + member) * 1024)
         resident = stats["memory_resident_bytes"]
@@ -60,7 +62,7 @@ def test_memory_comes_back():
         end = time.monotonic() + rig.STOP_S
         while stats["memory_resident_bytes"] - before >= 8 * MIB:
             check(time.monotonic() < end, f"{before} bytes grew: {stats}")
-            stats = net.stats("a")  # another thread unmaps, a little later
+            stats = net.stats("a")  # another thread unmaps slightly later
 
 
 def test_quota_counts_all_batches():
@@ -74,7 +76,8 @@ def test_quota_counts_all_batches():
 
 
 def lcore_faults(p):
-    """Page faults of all threads of a daemon but its control thread."""
+    """Return the page faults of all threads of a daemon except its control
+    thread."""
     n = 0
     for tid in os.listdir(f"/proc/{p.pid}/task"):
         with open(f"/proc/{p.pid}/task/{tid}/stat", encoding="ascii") as f:
@@ -85,8 +88,7 @@ def lcore_faults(p):
 
 
 def faults_of_job(net, n_before, *args):
-    """Memory that lcores take from its beginning to its end, server and
-    agent."""
+    """Return the page faults of lcores during a job, at server and agent."""
     daemons = net.daemons["a"], net.daemons["agent0"]
     before = [lcore_faults(p) for p in daemons]
     for c in [net.client(r, *args, name=f"job{n_before}_{r}")
@@ -97,7 +99,7 @@ def faults_of_job(net, n_before, *args):
 
 
 def test_lcores_take_no_page_faults():
-    """200,000 chunks: their records alone are 3,100 pages at a server and
+    """200,000 chunks: their records alone need 3,100 pages at a server and
     1,200 at an agent."""
     with Net(agents=1, job={"payload": 1344}) as net:
         net.start_all()
@@ -108,18 +110,18 @@ def test_lcores_take_no_page_faults():
 
 
 def test_tables_take_no_page_faults():
-    """A job has 500 pages; it uses few of them, also when its first member
+    """A job has 500 pages and uses few of them, also when its first member
     leaves."""
     with Net(agents=2) as net:
         net.start_all()
-        faults_of_job(net, 0, *rig.SMALL)  # buffers of ports are warm
+        faults_of_job(net, 0, *rig.SMALL)  # warm up the ports' buffers
         taken = [faults_of_job(net, 1 + i, *rig.SMALL) for i in range(4)]
         check(max(map(max, taken)) < 100, f"page faults of lcores, server and "
               f"agent, by job: {taken}")
 
 
 def resident(p):
-    """Bytes; 0 when it has ended."""
+    """Return the resident bytes; 0 if the process has ended."""
     try:
         with open(f"/proc/{p.pid}/statm", encoding="ascii") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")
@@ -128,7 +130,8 @@ def resident(p):
 
 
 def ends_in_the_middle(needed):
-    """Does a server answer and end while it makes so much memory present?"""
+    """Return whether a server answers and ends while it populates this much
+    memory."""
     with Net(agents=1) as net:
         net.start_all()
         server = net.daemons["a"]
@@ -153,7 +156,8 @@ def ends_in_the_middle(needed):
 
 
 def test_control_thread_answers_while_memory_is_made():
-    """It, or this test, may have no core for the second or two that 3 GiB take."""
+    """Try five times: daemon or test may get no core for the second or two that
+    3 GiB take."""
     check(any(ends_in_the_middle(3 << 30) for _ in range(5)),
           "no answer between none and all, or all was made before the end")
 

@@ -1,6 +1,7 @@
-# proc_metrics.py - sumwire metrics and top, and Prometheus itself
+# proc_metrics.py - sumwire metrics and top, and the real Prometheus
 # SPDX-License-Identifier: BSD-3-Clause
-"""One job runs beside all readers.  promtool and prometheus are Debian's."""
+"""One job runs while all readers read. promtool and prometheus come from
+Debian."""
 import concurrent.futures
 import fcntl
 import json
@@ -57,7 +58,7 @@ def code_of(url, method="GET"):
 
 
 def listen(net, name, *args):
-    """A process that serves, and its address."""
+    """Start a process that serves; return it and its address."""
     p = net.run(name, rig.sumwire(), "metrics", "--listen", "127.0.0.1:0",
                 *args)
     return p, p.await_text(r"(http://127\.0\.0\.1:\d+/metrics)").group(1)
@@ -69,7 +70,7 @@ def values(text, family):
 
 
 def check_open(text):
-    """The rules of OpenMetrics that promtool does not check."""
+    """Check the rules of OpenMetrics that promtool does not."""
     check(text.endswith("\n# EOF\n") and text.count("# EOF") == 1, "no end")
     ended, family, rows = set(), None, set()
     for line in text.splitlines()[:-1]:
@@ -108,7 +109,7 @@ def check_file(folder):
 
 
 def check_times(text):
-    """Buckets of a histogram grow, and the last one has all."""
+    """Check that buckets of a histogram grow, and that the last one counts all."""
     for family, mine in (("rtt_seconds", f'daemon="{unique("a")}"'),
                          ("late_seconds", f'daemon="{unique("a")}"'),
                          ("round_seconds", f'daemon="{unique("agent0")}"'),
@@ -127,7 +128,7 @@ def check_times(text):
 
 
 def check_job(text):
-    """Jobs, members and classes of data have their bytes; one says how long it stalled."""
+    """Check bytes of jobs, members and data classes, and the time of a stall."""
     server, agent = f'daemon="{unique("a")}"', f'daemon="{unique("agent0")}"'
     got = {}
     for family in ("class_rx_bytes", "class_rx_frames", "class_tx_bytes", "class_tx_frames",
@@ -141,7 +142,7 @@ def check_job(text):
                                          "job_member_push_bytes")),
                          ("result_bytes", ("class_tx_bytes", "job_result_bytes",
                                            "job_member_result_bytes"))):
-        for part in parts:  # the job runs on while it is looked at
+        for part in parts:  # the job runs on during the reading
             check(0.5 < got[part] / got[whole] < 2, f"{part} of {whole}: {got}")
     rows = [row for row in values(text, "sumwire_class_tx_bytes_total") if server in row]
     check(len(rows) == 8 and all('class="' in row for row in rows), f"{rows}")
@@ -180,7 +181,7 @@ def check_http(url):
 
 
 def check_crowd(url):
-    """Two hundred readers, and twenty that never read."""
+    """Open two hundred readers, and twenty that never read."""
     host, port = url.split("/")[2].split(":")
     idle = [socket.create_connection((host, int(port))) for _ in range(20)]
     for s in idle[:10]:
@@ -198,7 +199,7 @@ def said(*args):
 
 
 def check_top(net):
-    """One frame, and a terminal: keys sort and end it."""
+    """Check one frame, and a terminal: keys change the order and quit."""
     p = subprocess.run([rig.sumwire(), "top", "--once", "--interval", "0.3"],
                        check=True, stdout=subprocess.PIPE, timeout=rig.START_S,
                        text=True)
@@ -216,7 +217,7 @@ def check_top(net):
             text += os.read(inside, 4096).decode()
             if text.count("sumwire top") == 2:
                 os.write(inside, b"s")
-                text += "\x1b[Hsumwire top"  # once
+                text += "\x1b[Hsumwire top"  # only once
         os.write(inside, b"q")
         check(top.wait(rig.STOP_S) == 0, "top did not end")
     check(termios.tcgetattr(outside) == modes, "top has left the modes")
@@ -233,7 +234,7 @@ def query(url, expr):
 
 
 def check_prometheus(net, folder, url):
-    """The real one reads us, and evaluates our rules and dashboard."""
+    """Let the real Prometheus scrape us and evaluate our rules and dashboard."""
     if not shutil.which("prometheus"):
         raise rig.Skip("there is no prometheus")
     with socket.socket() as s:
@@ -289,7 +290,7 @@ class Telemetry:
 
 
 def check_script(net, at):
-    """DPDK's own script, as the log says to start it."""
+    """Run DPDK's own script with the command line from the log."""
     command = re.search(r"telemetry: RUNTIME_DIRECTORY=(\S+) (dpdk-telemetry.py) -f (\S+)",
                         net.daemons["a"].log())
     check(command and command[1] == at, "the log has no command line")
@@ -304,8 +305,8 @@ def check_script(net, at):
 
 
 def test_telemetry():
-    """DPDK's own commands and ours, also after the daemon gave up its rights; a
-    killed daemon's link is replaced."""
+    """DPDK's own commands and ours work, also after the daemon gave up its
+    rights; the next daemon replaces a killed daemon's link."""
     with named(Net(agents=1)) as net:
         net.ini["a"]["node"]["telemetry"] = "yes"
         net.start_all()
@@ -335,14 +336,14 @@ def test_telemetry():
         check(all(s.ask("/sumwire/counters") for s in seen), "five readers")
         check_script(net, at)
         net.daemons.pop("a").kill()
-        net.start("a")  # collects what the other has left
+        net.start("a")  # removes the killed daemon's files
         check(Telemetry(at, unique("a")).ask("/sumwire/counters"), "again")
         net.stop("a")
-        os.rmdir(at)  # the first one made it; nothing else is left
+        os.rmdir(at)  # the first daemon made it; it must be empty
 
 
 def test_groups_and_stalls():
-    """A scheduler with little credit waits for it; each group is counted."""
+    """A scheduler with little credit waits for it; metrics count each group."""
     with named(Net(agents=2, job={"credit": "4KiB"})) as net:
         net.start_all()
         clients = proc_coll.start_local(net, (1, 1), "--seed", "8", "--colls", "1000000")
@@ -377,7 +378,7 @@ def test_readers_of_a_job():
             check_crowd(url)
             check_prometheus(net, folder, url)
         check_top(net)
-        for i, c in enumerate(clients):  # scrapes while the job ends
+        for i, c in enumerate(clients):  # scrape while the job ends
             c.kill()
             for _ in range(4):
                 get(url, OPEN if i else "")
@@ -391,7 +392,7 @@ def test_readers_of_a_job():
         rig.wait_until(lambda: f'"{unique("a")}"' not in get(url)[1], rig.START_S,
                        "a dead server is gone")
         net.check_alive("agent0", "agent1")
-        net.start("a")  # collects what the other has left
+        net.start("a")  # removes the killed daemon's files
         p.signal(signal.SIGTERM)
         p.wait_ok()
 

@@ -1,4 +1,5 @@
-# proc_mismatch.py - one rank calls a tensor differently: that call fails, at all
+# proc_mismatch.py - one rank calls a tensor differently: that call fails
+# everywhere
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 
@@ -12,8 +13,9 @@ STEP = ("rank {} pushes step {}, rank {} pushes step {}", 7, 6)
 
 
 def check_clients(clients, n_fails, pattern):
-    """All end well; w failed so many times at each, and v never.  Each has one
-    sentence; two servers may find it at once, and name other pairs of ranks."""
+    """Check that all end well, that w failed n_fails times at each, and v
+    never. Each failure has one sentence; two servers may detect it at once and
+    name other pairs of ranks."""
     for c in clients:
         c.wait_ok()
         found = re.findall("mismatch (?:wait|declare): (.*)", c.out())
@@ -25,8 +27,8 @@ def check_clients(clients, n_fails, pattern):
 
 
 def odd_one(text, *both, odd=1, others="[02]"):
-    """The sentence, whichever of the two ranks came first: @text with rank and
-    what it does, of the odd one and of one of the others."""
+    """Return the pattern for either order of the two ranks: @text with rank and
+    call, of the odd rank and of one of the others."""
     first, second = ((odd, both[0]), (others, both[1]))
     return "|".join(
         "tensor w: " + text.format(*a, *b) for a, b in (
@@ -35,7 +37,7 @@ def odd_one(text, *both, odd=1, others="[02]"):
 
 def run_mismatch(how, pattern, n_fails=STEPS - 1, first=0, local=None, **keys):
     """Rank 1 calls w differently: in step 1, the first broadcast, or (step) in
-    all.  Two jobs on the same daemons: nothing is left of the first."""
+    all. Run two jobs on the same daemons: the first leaves no state behind."""
     with Net(agents=3, servers=2, local=local, **keys) as net:
         net.start_all()
         places = [(w, i) for w in range(3)
@@ -76,12 +78,13 @@ def test_colocated():
 
 
 def test_local_ranks():
-    """Ranks 0 and 1 are of one agent, which finds it."""
+    """Ranks 0 and 1 share an agent, which detects it."""
     run_mismatch("root", odd_one(*ROOT, others="0"), local=(2, 1, 1))
 
 
 def test_local_ranks_declare_another_shape():
-    """The agent finds it, or the server, which knows a node by its first rank."""
+    """The agent detects it, or the server, which knows a node by its first
+    rank."""
     with Net(local=(2, 1)) as net:
         net.start_all()
         more = ("--tensor", "v:70001:i64", "--mismatch", "none", "--steps",

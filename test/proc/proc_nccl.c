@@ -1,4 +1,5 @@
-/* proc_nccl.c - NCCL's calls of collectives, in NCCL's order, from all nodes.
+/* proc_nccl.c - make NCCL's calls of collectives in NCCL's order, from all
+ * nodes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *   proc_nccl --so PLUGIN --version 8|11 --agent SOCKET... --pid AGENT... CASE
@@ -23,7 +24,7 @@ struct test_case {
 
 enum { BYTES_MAX = 4 << 20, OPEN = 8 };
 
-/* One request: what a node gives, and where the result comes. */
+/* One request: the node's contribution, and the place of the result. */
 struct call {
 	char *send, *recv;
 	void *send_mr, *recv_mr, *request;
@@ -51,7 +52,7 @@ static void close_buffers(struct node *k, void *comm, struct call *c)
 	free(c->recv);
 }
 
-/* 1 to 4: sums and products of eight are exact in all types. */
+/* Return 1 to 4: sums and products of eight are exact in all types. */
 static int number_of(const struct call *c, uint32_t rank, size_t i)
 {
 	bool is_small = c->op == NCCL_PROD;
@@ -156,7 +157,7 @@ static void run_unsupported(struct node *k, void *comm, struct call *c)
 		"type %d, operation %d was taken", c->dtype, c->op);
 }
 
-/* Each type with each operation. */
+/* Run each type with each operation. */
 static void run_types(struct node *k)
 {
 	void *comm = nccl_connect(k);
@@ -183,7 +184,7 @@ static void run_types(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* Eight at once, from one element to 4 MiB. */
+/* Run eight at once, from one element to 4 MiB. */
 static void run_sizes(struct node *k)
 {
 	static const size_t counts[] = {
@@ -211,7 +212,7 @@ static void run_sizes(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* More than there is room for: later, and in the same order. */
+/* Start more than fit: the rest start later, in the same order. */
 static void run_later(struct node *k)
 {
 	enum { N = 3 * NCCL_REQUESTS };
@@ -247,7 +248,7 @@ static void run_later(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* Parts of what all nodes have, gathered and reduced, cut anywhere. */
+/* Gather and reduce parts of all nodes' data, cut anywhere. */
 static void run_windows(struct node *k)
 {
 	enum { EACH = 1200 };
@@ -300,7 +301,7 @@ static void run_windows(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* The last node ends by a signal in mid-flight. */
+/* A signal kills the last node in mid-flight. */
 static void run_dead(struct node *k)
 {
 	struct call c = {.count = BYTES_MAX / 4, .dtype = NCCL_F32};
@@ -325,7 +326,7 @@ static void run_dead(struct node *k)
 	nccl_close(k, comm);
 }
 
-/* Handles that are damaged are refused, and those of another job. */
+/* The plugin refuses damaged handles and handles of another job. */
 static void run_handles(struct node *k)
 {
 	void *handles[NODES_MAX], *listen_comm, *comm = NULL;
@@ -340,10 +341,10 @@ static void run_handles(struct node *k)
 		nccl_must(nccl_join(k, handles, listen_comm, &comm) && !comm,
 			"a handle whose byte %u is wrong was taken", i);
 	}
-	run_first(k); /* and all goes on */
+	run_first(k); /* the refusals had no effect */
 }
 
-/* Communicators of some nodes beside one of all. */
+/* Use communicators of some nodes beside one of all. */
 static void run_some(struct node *k)
 {
 	struct node pair = *k;
@@ -356,15 +357,15 @@ static void run_some(struct node *k)
 	run_sizes(&pair);
 }
 
-/* The agents have no place for these processes: NCCL hears it from connect,
- * and goes on without. */
+/* The agents have no place for these processes: connect fails, and NCCL
+ * continues without. */
 static void run_busy(struct node *k)
 {
 	k->is_refused = true;
 	nccl_must(!nccl_connect(k), "refused");
 }
 
-/* Attached until a file is there. */
+/* Stay attached until a file exists. */
 static void run_held(struct node *k)
 {
 	uint32_t n_tries = 0;
@@ -401,7 +402,7 @@ static int run_node(struct node *k, const char *so, const char *agent,
 	return 0;
 }
 
-/* The first that is not 0, of all nodes. */
+/* Wait for all nodes; return the first exit status that is not 0. */
 static int await_all(uint32_t n)
 {
 	int code = 0, status;
@@ -416,7 +417,7 @@ static int await_all(uint32_t n)
 	return code;
 }
 
-/* A group of all nodes, and one of each pair. */
+/* Make a group of all nodes, and one of each pair. */
 static struct bootstrap *make_bootstrap(uint32_t n)
 {
 	struct bootstrap *b = mmap(NULL, (1 + NODES_MAX) * sizeof(*b),

@@ -1,8 +1,9 @@
-/* proc_nccl.h - what NCCL is to its plugin, for tests: load, listen, connect.
+/* proc_nccl.h - NCCL's role towards its plugin, for tests: load, listen,
+ * connect.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A program plays all nodes: one process each, forked, which exchange handles
- * through shared memory as NCCL's processes do through its bootstrap.
+ * One program plays all nodes: it forks a process for each, and they exchange
+ * handles through shared memory as NCCL's processes do through its bootstrap.
  */
 #ifndef SW_TEST_PROC_PROC_NCCL_H
 #define SW_TEST_PROC_PROC_NCCL_H
@@ -15,7 +16,7 @@
 
 enum { NODES_MAX = 8 };
 
-/* Between the nodes. */
+/* Shared between the nodes. */
 struct bootstrap {
 	pthread_barrier_t barrier;
 	uint8_t handles[NODES_MAX][NCCL_HANDLE_BYTES];
@@ -24,7 +25,7 @@ struct bootstrap {
 struct node {
 	struct bootstrap *shared;
 	uint32_t rank, n, version;
-	pid_t pids[NODES_MAX]; /* of agents */
+	pid_t pids[NODES_MAX]; /* pids of agents */
 	uint32_t n_pids;
 	bool is_refused; /* connect must fail */
 	const struct nccl_net_v8 *net8;
@@ -34,29 +35,28 @@ struct node {
 	void *ctx, *coll_ctx;
 };
 
-/* nccl_must - end the process, unless it is so. */
+/* nccl_must - end the process with a message unless @is_so. */
 void nccl_must(bool is_so, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* nccl_load - dlopen @path, init, devices and their properties, in NCCL's
- * order.
- * @n_coll  devices that sum */
+/* nccl_load - dlopen @path, call init, devices and their properties, in NCCL's
+ * order. @n_coll: set to the number of devices that sum. */
 void nccl_load(struct node *k, const char *path, int *n_coll);
 
 /* nccl_unload - make NCCL's calls at a communicator's end. */
 void nccl_unload(struct node *k);
 
-/* nccl_ask_too_much - for what the plugin does not have: memory of a GPU, parts
- * that are several; it has to be refused. */
+/* nccl_ask_too_much - request unsupported features, memory of a GPU and several
+ * parts; the plugin must refuse. */
 void nccl_ask_too_much(struct node *k, void *comm, void *data, void *mhandle);
 
 void nccl_barrier(struct node *k);
 
-/* nccl_connect - listen, exchange, connect, closeListen.  NULL if it is
- * refused, as it must be. */
+/* nccl_connect - listen, exchange, connect, closeListen. Return NULL after an
+ * expected refusal. */
 void *nccl_connect(struct node *k);
 
-/* Calls of either version. */
+/* Calls for both versions. */
 int nccl_listen(struct node *k, void *handle, void **listen_comm);
 int nccl_join(struct node *k, void *handles[], void *listen_comm, void **comm);
 bool nccl_supports(struct node *k, int dtype, int op);
@@ -74,21 +74,21 @@ void nccl_deregister(struct node *k, void *comm, void *mhandle);
 int nccl_test(struct node *k, void *request, int *done, int *size);
 void nccl_close(struct node *k, void *comm);
 
-/* nccl_await - test until it is done.  Returns what it received, or the
- * negative result that it ended with; fails after a minute. */
+/* nccl_await - test until the request is done. Return the size received, or the
+ * negative result that it ended with; fail after a minute. */
 int nccl_await(struct node *k, void *request);
 
-/* nccl_later - after a call that said later: sleep a little; fails after a
- * minute of them. */
+/* nccl_later - sleep briefly after a call that must be repeated; fail after a
+ * minute of repetitions. */
 void nccl_later(uint32_t *n_tries);
 
 /* --- proc_nccl_close.c: cases --- */
 
-/* Node 0 closes while it sums: it does not wait for the others, and they hear
- * of it. */
+/* Node 0 closes during a sum: it does not wait for the others, and they get an
+ * error. */
 void nccl_run_close(struct node *k);
 
-/* All close while no agent runs: that waits for nobody. */
+/* All close while no agent runs: close does not wait. */
 void nccl_run_frozen(struct node *k);
 
 #endif

@@ -1,4 +1,4 @@
-# proc_nccl.py - NCCL's plugin, without NCCL: its calls, by real daemons
+# proc_nccl.py - NCCL's plugin without NCCL: its calls, with real daemons
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import subprocess
@@ -21,7 +21,7 @@ def start(net, version, case, agents=None):
 
 
 def run_cases(n, *cases, versions=VERSIONS):
-    """One after the other, as trainings would."""
+    """Run cases one after another, as trainings would."""
     with Net(agents=n, servers=0, colocated=True) as net:
         net.start_all()
         for version in versions:
@@ -56,7 +56,7 @@ def test_a_node_ends_in_mid_flight():
 
 
 def test_two_processes_of_a_node():
-    """The second one's communicator falls back, and the first one's goes on."""
+    """The second one's communicator falls back, and the first one's continues."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         os.environ["TEST_END"] = net.path("nccl-end.out")
@@ -84,8 +84,8 @@ def test_no_agent():
 
 
 def test_exports():
-    """The plugin exports NCCL's symbols and nothing that could clash with a
-    program."""
+    """The plugin exports NCCL's symbols and none that could clash with a
+    program's."""
     out = subprocess.run(["nm", "-D", "--defined-only",
                           f"{rig.BUILD}/{PLUGIN}"], capture_output=True,
                          text=True, timeout=60, check=True).stdout

@@ -1,8 +1,8 @@
-/* proc_nccl_close.c - NCCL closes what still sums, also at a frozen agent.
+/* proc_nccl_close.c - NCCL closes during a sum, also at a frozen agent.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A buffer that NCCL has back is one that nobody may touch: it is protected, so
- * that who reads or writes it ends by a signal.
+ * No process may access a buffer after NCCL has it back: the test protects the
+ * buffer, so that an access ends the process by a signal.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@ enum {
 	OPEN = 8,
 	BYTES = 4 << 20,
 	ROUNDS = 6,
-	LIMIT_S = 20, /* libsumwire waits for an agent for 60 */
+	LIMIT_S = 20, /* libsumwire waits 60 s for an agent */
 };
 
 struct sums {
 	struct node *k;
 	void *comm;
-	char *send, *recv; /* OPEN of each */
+	char *send, *recv; /* each has OPEN buffers */
 	void *send_mr, *recv_mr;
 	void *requests[OPEN];
 	uint32_t n;
@@ -47,7 +47,7 @@ static void begin(struct node *k, struct sums *s)
 	s->recv_mr = nccl_register(k, s->comm, s->recv, (size_t)OPEN * BYTES);
 }
 
-/* One more, if there is an agent that takes it; or why there will be none. */
+/* Start one more sum if an agent accepts it; return the error otherwise. */
 static int try_start(struct sums *s)
 {
 	size_t at = (size_t)(s->n % OPEN) * BYTES;
@@ -72,7 +72,7 @@ static void protect(char *p)
 	nccl_must(!mprotect(p, (size_t)OPEN * BYTES, PROT_NONE), "mprotect");
 }
 
-/* Make NCCL's calls at the end of a communicator, whatever is in flight. */
+/* Make NCCL's calls at the end of a communicator, with sums in flight. */
 static void give_back(struct sums *s)
 {
 	int done, size;
@@ -92,7 +92,7 @@ static void forget(struct sums *s)
 	munmap(s->recv, (size_t)OPEN * BYTES);
 }
 
-/* A sum that ends well: all goes on. */
+/* Check that a sum ends well, so the job continues. */
 static void sum_once(struct node *k)
 {
 	struct sums s;
@@ -119,8 +119,8 @@ static void close_first(struct sums *s, uint32_t round)
 	give_back(s);
 }
 
-/* In the middle of a copy, more or less; of others, one may have closed before
- * this one has begun all. */
+/* Close in the middle of a copy, approximately; another node may close before
+ * this one has started all its sums. */
 static void close_copying(struct sums *s, uint32_t round)
 {
 	const volatile char *at = s->recv + (size_t)(round % 4) * BYTES;
@@ -134,7 +134,7 @@ static void close_copying(struct sums *s, uint32_t round)
 	give_back(s);
 }
 
-/* Sums without node 0: they fail. */
+/* Sums without node 0 fail. */
 static void close_later(struct sums *s)
 {
 	struct node *k = s->k;
@@ -181,7 +181,7 @@ void nccl_run_close(struct node *k)
 		forget(&s[i]);
 }
 
-/* --- all close, and no agent does anything --- */
+/* --- all close while agents are frozen --- */
 
 static const struct node *frozen;
 
@@ -233,9 +233,9 @@ void nccl_run_frozen(struct node *k)
 	frozen = k;
 	signal(SIGALRM, be_late);
 	sum_once(k);
-	close_frozen(k, OPEN, &s[0]); /* all are at the agents */
+	close_frozen(k, OPEN, &s[0]); /* the agents have all of them */
 	close_frozen(k, OPEN / 2, &s[1]);
-	close_frozen(k, 0, &s[2]); /* not even the stream is */
+	close_frozen(k, 0, &s[2]); /* the agents do not even have the stream */
 	sum_once(k);
 	for (uint32_t i = 0; i < 3; i++)
 		forget(&s[i]);

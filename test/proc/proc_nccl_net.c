@@ -3,7 +3,7 @@
  *
  *   proc_nccl_net PLUGIN 8|11
  *
- * One process is both ends: no call of them may wait for the other.
+ * One process has both ends: no call of one may wait for the other.
  */
 #include <dirent.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 #include "test/proc/proc_nccl.h"
 
-enum { BYTES_MAX = 4 << 20, ADDRESS_AT = 48 /* in a handle */ };
+enum { BYTES_MAX = 4 << 20, ADDRESS_AT = 48 /* offset in a handle */ };
 
 struct pair {
 	struct node *k;
@@ -23,7 +23,7 @@ struct pair {
 	void *listen, *send, *recv;
 };
 
-/* --- either version --- */
+/* --- both versions --- */
 
 static int net_listen(struct pair *p)
 {
@@ -106,7 +106,7 @@ static void start(struct pair *p)
 	join(p);
 }
 
-/* Both until they are done; the first error. */
+/* Wait until both are done; return the first error. */
 static int await(struct pair *p, void *send, void *recv, int *size)
 {
 	int done[2] = {!send, !recv};
@@ -149,7 +149,7 @@ static void run_messages(struct pair *p, char *from, char *to)
 	net_close_listen(p);
 }
 
-/* As many as there may be, then later; they come in their order. */
+/* Start as many as possible, then more; they arrive in order. */
 static void run_many(struct pair *p, char *from, char *to)
 {
 	void *sends[NCCL_REQUESTS], *recvs[NCCL_REQUESTS], *more;
@@ -172,7 +172,8 @@ static void run_many(struct pair *p, char *from, char *to)
 	net_close_listen(p);
 }
 
-/* Memory of a GPU, and several messages at once, which is not offered. */
+/* Request unsupported features: memory of a GPU, and several messages at
+ * once. */
 static void ask_too_much(struct pair *p, char *to)
 {
 	void *data[2] = {to, to}, *mrs[2] = {p->recv, p->recv};
@@ -191,7 +192,7 @@ static void ask_too_much(struct pair *p, char *to)
 	nccl_must(err, "memory of a GPU was taken");
 }
 
-/* A message that is larger than its buffer, and an end in mid-flight. */
+/* Send a message larger than its buffer, and close in mid-flight. */
 static void run_errors(struct pair *p, char *from, char *to)
 {
 	void *send, *recv;
@@ -238,13 +239,14 @@ static void run_handles(struct pair *p)
 			"a handle whose byte %u is wrong was taken", i);
 	}
 	net_close_listen(p);
-	/* nobody listens at the handle now */
+	/* No socket listens at the handle now. */
 	for (uint32_t n_tries = 0; !net_connect(p, p->handle);
 		nccl_later(&n_tries))
 		nccl_must(!p->send, "connected to nobody");
 }
 
-/* Strangers, more than may wait, silent ones and one that says something. */
+/* Connect strangers, more than may wait; most are silent and one sends
+ * bytes. */
 static void run_strangers(struct pair *p)
 {
 	struct sockaddr_storage a = {0};
@@ -282,7 +284,7 @@ static uint32_t n_descriptors(void)
 	return n;
 }
 
-/* A connection that NCCL stops asking for is closed by the next one. */
+/* When NCCL abandons a connection, the next one closes it. */
 static void run_abandoned(struct pair *p)
 {
 	struct sockaddr_storage a = {0};
@@ -293,7 +295,7 @@ static void run_abandoned(struct pair *p)
 	memcpy(&a, p->handle + ADDRESS_AT, 28);
 	before = n_descriptors();
 	nccl_must(!net_connect(p, p->handle), "connect");
-	while (p->send) { /* until nobody else may wait to be accepted */
+	while (p->send) { /* until the queue of connections is full */
 		nccl_must(n_fds < 200, "the backlog has no end");
 		net_close(p);
 		fds[n_fds] =

@@ -1,5 +1,6 @@
-/* proc_nccl_node.c - NCCL's side of its plugin interface, without NCCL.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_nccl_node.c - NCCL's side of the plugin interface, without NCCL.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "test/proc/proc_nccl.h"
 
 #include <dlfcn.h>
@@ -77,7 +78,7 @@ static void init_v11(struct node *k, int *n_net, int *n_coll)
 		"init of ncclCollNet");
 }
 
-/* One device of the host's memory alone, the same of both tables. */
+/* Check for one device, with host memory only, the same in both tables. */
 static void check_v8(struct node *k, bool has_coll)
 {
 	struct nccl_props_v8 net, coll;

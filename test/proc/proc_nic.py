@@ -1,9 +1,8 @@
-# proc_nic.py - ports that DPDK drives by itself, as it does NICs
+# proc_nic.py - ports that DPDK drives directly, as it does NICs
 # SPDX-License-Identifier: BSD-3-Clause
-"""There is no NIC to spare where tests run. DPDK's software drivers take the
-NIC's place, and each reports other capabilities: net_tap makes an interface of
-the kernel's, and the kernel's bridge joins them.
-"""
+"""Test machines have no NIC to spare. DPDK's software drivers take the NIC's
+place, and each reports other capabilities: net_tap creates a kernel interface,
+and the kernel's bridge joins them."""
 import os
 import subprocess
 
@@ -15,7 +14,7 @@ from rig import check, check_goes_on, end, run_refused, start_forever
 
 
 class Taps(Lan):
-    """Every daemon makes its own interface, called as in a Lan."""
+    """Nodes whose daemons create their own interfaces, named as in a Lan."""
 
     def __init__(self, port=None, **keys):
         if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
@@ -30,7 +29,7 @@ class Taps(Lan):
         self.interfaces.append(device)
 
     def join(self, device):
-        # the driver has the address too, and a bridge keeps what is for itself
+        # The driver has the same address; a bridge would keep frames for it.
         ip("link", "set", "dev", device, "address",
            f"02:54:00:00:00:{self.hosts[device]:02x}")
         ip("link", "set", "dev", device, "master", "lan", "up")
@@ -50,7 +49,7 @@ def test_tap_mtu_1500():
         for name in net.daemons:
             stats = net.stats(name)
             check(stats["port.lan.rx_bad_udp"] == 0, f"{name}: {stats}")
-            # the device's own counter
+            # The device's own counter.
             check(stats["port.lan.device.rx_good_packets"] >=
                   stats["port.lan.rx_frames"] > 0, f"{name}: {stats}")
             for counter in ("rx_missed_errors", "rx_mbuf_allocation_errors"):
@@ -59,7 +58,7 @@ def test_tap_mtu_1500():
 
 
 def test_tap_mtu_as_it_is():
-    """Without an mtu it is the one that the device has."""
+    """Without an mtu setting the port uses the device's."""
     with Taps(agents=1, port={"mtu": 0}) as net:
         net.start_all()
         check_payload(net, 1344)
@@ -67,7 +66,7 @@ def test_tap_mtu_as_it_is():
 
 
 def test_tap_takes_no_jumbo_frames():
-    """The network does, but the driver says that it does not."""
+    """The network carries them, but the driver reports that it does not."""
     with Taps(agents=2, mtu=9000) as net:
         net.start_all()
         check_payload(net, 1344)
@@ -97,7 +96,7 @@ def test_tap_vlan_and_faults():
 
 
 def test_tap_two_lcores():
-    """Two queue pairs, steered by what the driver offers."""
+    """Two queue pairs, with the steering that the driver offers."""
     with Taps(agents=2, mtu=1500, lcores=2) as net:
         net.start_all()
         run_all(net)
@@ -109,7 +108,7 @@ def test_tap_two_lcores():
 
 
 def test_with_af_packet():
-    """On the wire, what the device has summed is as what we have."""
+    """Sums by the device and sums by us are the same on the wire."""
     with Taps(agents=1, mtu=1500) as net:
         Lan.plug(net, "agent0")
         net.ini["agent0"]["port lan"] = {
@@ -131,7 +130,7 @@ def test_link_down_and_up():
 
 
 def test_other_drivers_open_and_close():
-    """They carry nothing between processes, but are asked the same."""
+    """They carry no frames between processes, but answer the same queries."""
     for device, args in (("net_null0", ""), ("net_ring0", ""),
                          ("net_pcap0", "iface=a")):
         with Taps(agents=1, port={"device": device, "args": args},

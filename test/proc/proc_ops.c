@@ -1,11 +1,11 @@
-/* proc_ops.c - a training process that calls every collective there is.
+/* proc_ops.c - a training process that calls every possible collective.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each kind, with each operation, of each element type that has it: all of
- * them once; or some that a seed draws; or all with each of a list of sizes.
- * On a group of all ranks and on others, in place or not, in memory of sw_alloc
- * or not.  Every element is compared (proc_element.h).  Says how far it got as
- * proc_client does.
+ * It calls each kind, with each operation, of each element type that has it:
+ * all of them once; or some that a seed draws; or all with each of a list of
+ * sizes. It uses a group of all ranks and others, in place or not, in memory of
+ * sw_alloc or not. It compares every element (proc_element.h) and reports its
+ * progress as proc_client does.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -31,12 +31,12 @@ struct ops_client {
 	struct cell cells[CELLS_MAX];
 	uint32_t n_cells;
 	char *shared[2],
-		*own[2]; /* from sw_alloc, other memory; to send, to receive */
+		*own[2]; /* from sw_alloc, other memory; send, receive */
 	uint64_t max_bytes;
-	uint64_t seed, n_calls; /* drawn */
-	uint32_t slice, slices; /* each size's share of all; 0: off */
-	uint64_t n_done, bits;  /* ended; hash of all results, FNV-1a */
-	uint64_t odd;           /* the rank that calls another operation */
+	uint64_t seed, n_calls; /* drawn calls */
+	uint32_t slice, slices; /* this run's share of each size; 0: off */
+	uint64_t n_done, bits;  /* calls that ended; FNV-1a of all results */
+	uint64_t odd;           /* the rank with another operation */
 	struct proc_call call;
 };
 
@@ -47,7 +47,7 @@ static void must(struct ops_client *k, int err, const char *where)
 
 /* --- calls --- */
 
-/* Where this rank's buffers are: in place, one is part of the other. */
+/* Choose this rank's buffers: in place, one is a part of the other. */
 static void place(struct ops_client *k, uint64_t rng)
 {
 	struct proc_call *c = &k->call;
@@ -113,7 +113,7 @@ static void run_one(struct ops_client *k, const struct cell *cell,
 
 	c->number++;
 	if (g->me == RANKS)
-		return; /* it is without this one */
+		return; /* this rank is not in the group */
 	c->ranks = g->ranks;
 	c->n = g->n;
 	c->me = g->me;
@@ -123,7 +123,7 @@ static void run_one(struct ops_client *k, const struct cell *cell,
 		.op = cell->op,
 		.count = count,
 		.root = g->ranks[rng % g->n]};
-	c->args.scale = factor_of(c, k->rank); /* which depends on the type */
+	c->args.scale = factor_of(c, k->rank); /* depends on the type */
 	place(k, rng >> 8);
 	fill(c);
 	if (c->number == k->odd)
@@ -134,7 +134,7 @@ static void run_one(struct ops_client *k, const struct cell *cell,
 	k->n_done++;
 }
 
-/* --- which ones --- */
+/* --- choice of calls --- */
 
 static void list_cells(struct ops_client *k)
 {
@@ -162,7 +162,7 @@ static uint64_t count_of(
 	return n ? n : 1;
 }
 
-/* Each once, by all. */
+/* Make each call once at all ranks. */
 static void run_each(struct ops_client *k)
 {
 	for (uint32_t i = 0; i < k->n_cells; i++) {
@@ -173,7 +173,7 @@ static void run_each(struct ops_client *k)
 	}
 }
 
-/* Draw any size, small ones as likely as large ones. */
+/* Draw sizes log-uniformly. */
 static void run_drawn(struct ops_client *k)
 {
 	for (uint64_t i = 0; i < k->n_calls; i++) {
@@ -245,7 +245,7 @@ static void open_all(struct ops_client *k, const struct sw_settings *s)
 	k->size = sw_size(k->c);
 	printf("attached %u of %u\n", k->rank, k->size);
 	fflush(stdout);
-	/* each rank has so many small ones */
+	/* Leave room for the largest small size at each rank. */
 	bytes = 8ULL * 100003 * k->size;
 	if (bytes < k->max_bytes)
 		bytes = k->max_bytes;

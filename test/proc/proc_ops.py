@@ -16,7 +16,7 @@ def start(net, rank, *args):
 
 
 def run_calls(n, k, *args, local=None, **keys):
-    """Returns how many calls each made, and the bits of its results."""
+    """Return how many calls each rank made, and the hash of its results."""
     with Net(agents=n, servers=k, local=local, **keys) as net:
         net.start_all()
         procs = [net.run(f"ops{i}.{j}", program("test/proc/proc_ops"),
@@ -31,12 +31,13 @@ def run_calls(n, k, *args, local=None, **keys):
 
 def test_each():
     # 3 kinds sum 9 types: all with 6 operations, 5 of them with 3 more, bool
-    # without 2; 2 kinds move 9 types
+    # without 2; 2 kinds move 9 types.
     for n, _ in run_calls(3, 0, colocated=True):
         check(n == 3 * (6 * 9 - 2 + 3 * 5) + 2 * 9, f"{n} calls")
 
 
-# agents, servers besides, local ranks; without any each agent is a server
+# Agents, separate servers, local ranks; without separate servers each agent is
+# a server.
 NETS = [(2, 0, None), (2, 1, (2, 2)), (2, 2, None), (3, 0, (1, 2, 1)),
         (3, 1, None), (3, 2, (2, 1, 1)), (4, 0, None), (4, 1, (1, 1, 2, 1)),
         (4, 2, None), (1, 1, (4,))]
@@ -49,7 +50,7 @@ def run_net(i, *args):
 
 
 def test_drawn():
-    """Some of the whole: SUMWIRE_TEST_OPS=SEED draws others."""
+    """Run a sample of the whole: SUMWIRE_TEST_OPS=SEED draws another."""
     seed = os.environ.get("SUMWIRE_TEST_OPS", "1")
     if "/" in seed:
         return
@@ -58,7 +59,7 @@ def test_drawn():
 
 
 def test_whole():
-    """Every kind, operation and type with each size, in every net:
+    """Run every kind, operation and type with each size, in every net:
     SUMWIRE_TEST_OPS=SLICE/SLICES; 0/1 is all, and takes hours."""
     part = os.environ.get("SUMWIRE_TEST_OPS", "")
     if "/" not in part:
@@ -71,8 +72,8 @@ def test_whole():
 
 
 def test_order_of_ranks():
-    """The same bits, whatever comes first: faults and other work see to that.
-    SUMWIRE_TEST_ORDER=RUNS makes so many."""
+    """Results have the same bits, whatever the order of arrival, which faults
+    and other load vary. SUMWIRE_TEST_ORDER=RUNS sets the number of runs."""
     order = {"job": {"order": "rank"}, "colocated": True}
     bits = run_calls(3, 0, **order)
     n = int(os.environ.get("SUMWIRE_TEST_ORDER", "2" if rig.IS_QUICK else "3"))
@@ -92,7 +93,7 @@ def test_order_of_ranks():
 
 
 def test_another_operation():
-    """It ends at both, with a sentence that names ranks and operations."""
+    """The call ends at both, with a sentence that names ranks and operations."""
     with Net(agents=2, servers=0, colocated=True) as net:
         net.start_all()
         procs = [start(net, 0), start(net, 1, "--odd", "1")]

@@ -1,4 +1,4 @@
-# proc_peers.py - test/peers/run measures what is there and names what is not
+# proc_peers.py - test/peers/run measures installed peers and names missing ones
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -36,7 +36,7 @@ def test_every_peer_is_measured_or_named():
 
 
 def test_what_is_not_installed_is_skipped():
-    """A PATH without anything: no mpirun, and no namespaces."""
+    """The PATH is empty: no mpirun, and no namespaces."""
     p = peers("--size", "4KB", env=dict(os.environ, PATH="/nowhere"))
     check(p.returncode == 0 and "no network namespaces, so nothing over veth: "
           "unshare is not installed" in p.stderr, p.stderr)

@@ -39,7 +39,7 @@ def test_the_papers_gains():
 
 
 def test_copies():
-    """VGG16's 553 MB at 100 Gb/s each way; a device's are never faster."""
+    """VGG16's 553 MB at 100 Gb/s each way; device copies never make it faster."""
     host = plan_json("--rate", "25Gb/s")
     check(host["copy_time_s"] is None, host)
     d = plan_json("--rate", "25Gb/s", "--copy", "100Gb/s", "--piece", "1MiB")
@@ -94,7 +94,7 @@ def test_a_plot():
 
 
 def test_tune_one_network():
-    """Every trial is told, and the best is close to the grid's."""
+    """The command prints every trial, and the best is close to the grid's."""
     p = lab("tune", "--model", "resnet50", "--rate", "1Gb/s", "--json",
                 "--trials", "12")
     check(p.returncode == 0, p.stderr)
@@ -104,7 +104,7 @@ def test_tune_one_network():
 
 
 def test_tune_a_device():
-    """Copies slower than the link bound what a search can find: 102 MB."""
+    """Copies slower than the link limit what a search can find: 102 MB."""
     p = lab("tune", "--model", "resnet50", "--rate", "10Gb/s", "--copy",
                 "1Gb/s", "--json", "--trials", "3")
     check(p.returncode == 0, p.stderr)

@@ -1,7 +1,8 @@
 /* proc_port.c - the DPDK port between real processes: echo, faults, refusals.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Argument: the name of the only case to run. */
+ * Argument: the name of a single case to run.
+ */
 #include "proc_port_node.h"
 
 #include <dirent.h>
@@ -15,7 +16,7 @@
 
 #include "pmd/dpdk/raw.h"
 
-/* 8 KB that tell which frame they belong to. */
+/* Fill 8 KB with a pattern that identifies the frame. */
 static void fill(uint8_t *at, uint32_t i)
 {
 	for (uint32_t k = 0; k < SW_PAYLOAD_MAX; k += 4)
@@ -28,7 +29,7 @@ static uint32_t len_of(uint32_t i)
 	return i % 3 ? SW_PAYLOAD_MAX : SW_PAYLOAD_MAX / 2;
 }
 
-/* Send @n frames from @i on, every other one gathered, in one burst. */
+/* Send @n frames from number @i on in one burst, every other one gathered. */
 static void send_frames(struct node *n, uint32_t i, uint32_t n_frames,
 	uint8_t data[32][SW_PAYLOAD_MAX])
 {
@@ -66,8 +67,8 @@ static void check_frame(struct node *n, const struct sw_rx_frame *f)
 		n->n_wrong++;
 }
 
-/* As many as may be sent now: at most 32 are under way, unless nothing has come
- * for long. */
+/* Return how many may be sent now: at most 32 are in flight, unless none has
+ * come back for long. */
 static uint32_t burst_now(const struct node *n, uint32_t sent, bool is_late)
 {
 	uint32_t room = n->p->ops->tx_room(n->p);
@@ -78,7 +79,7 @@ static uint32_t burst_now(const struct node *n, uint32_t sent, bool is_late)
 	return most < room ? most : room;
 }
 
-/* Send n_frames; stop when all are back or nothing came for long. */
+/* Send n_frames; stop when all are back or none has come for long. */
 static int ask(void *arg)
 {
 	struct node *n = arg;
@@ -146,7 +147,7 @@ static bool is_empty(const char *path)
 	return n == 0;
 }
 
-/* Sockets of this process on which somebody might call. */
+/* Count the sockets of this process that accept connections. */
 static int n_listening(void)
 {
 	int n = 0;
@@ -162,8 +163,8 @@ static int n_listening(void)
 	return n;
 }
 
-/* Either end without the other: no link, no room, and nothing hangs; nor does
- * anything listen when the port is closed. */
+/* Run either end without the other: no link, no room, no hang, and no listening
+ * socket after the close. */
 static void alone_run(struct node *n)
 {
 	struct sw_rx_frame in[SW_RX_BURST];
@@ -208,7 +209,8 @@ static void port__echo(void **state)
 	free(client);
 }
 
-/* @n_frames in one burst, from the @i-th on: every second to somebody else. */
+/* Send @n_frames from number @i on in one burst, every second one to another
+ * address. */
 static void send_to_two(struct node *n, uint32_t i, uint32_t n_frames)
 {
 	static uint8_t data[SW_PAYLOAD_MAX];
@@ -240,8 +242,8 @@ static bool is_back(struct node *n, uint32_t i)
 	return n->seen[i];
 }
 
-/* Frames of a burst that differ in nothing but where they go: only what goes to
- * the server comes back. */
+/* Send a burst of frames that differ only in their destination: only the
+ * server's frames come back. */
 static int ask_two(void *arg)
 {
 	struct node *n = arg;
@@ -249,7 +251,7 @@ static int ask_two(void *arg)
 	send_to_two(n, 0, 4);
 	need(is_back(n, 2));
 	send_to_two(n, 4, 1);
-	need(is_back(n, 4)); /* behind all of the others */
+	need(is_back(n, 4)); /* behind all earlier frames */
 	need(n->seen[0] == 1 && !n->seen[1] && !n->seen[3]);
 	return 0;
 }
@@ -303,7 +305,7 @@ static void port__faults(void **state)
 	client->port.fault_dup_ppm = 100000;
 	client->port.fault_reorder_ppm = 200000;
 	client->port.fault_seed = 5;
-	client->patience_s = 4; /* some do not come */
+	client->patience_s = 4; /* some are lost */
 	wait_ok(fork_node(client, faulty_run));
 	wait_killed(pid);
 	free(server);
@@ -350,7 +352,8 @@ static void raw_run(struct node *n)
 	node_up(n);
 	sw_dpdk_launch(n->dpdk, 0, raw_loop, n);
 	need(sw_dpdk_join(n->dpdk, 0) == 0);
-	/* The good-bye lies in shared memory until the server takes it. */
+	/* The end-of-link message stays in shared memory until the server reads
+	 * it. */
 	for (double start = now_s(); !n->is_server && sw_dpdk_port_is_up(n->p);
 		usleep(1000))
 		need(now_s() - start < WAIT_S);
@@ -370,7 +373,7 @@ static void port__raw(void **state)
 	free(client);
 }
 
-/* Refused before DPDK starts, with a line in the log each. */
+/* Each is refused before DPDK starts, with a log line. */
 static void refusals_run(struct node *n)
 {
 	static const char *const bad_cpus[] = {"", "x", "0,0", "1-0", "0-",
@@ -426,8 +429,8 @@ static void port_refusals(struct node *n)
 	n->port = good;
 }
 
-/* The parent listens; a second listener is told so; what a refusal leaves
- * behind does not keep the port from opening afterwards. */
+/* The parent listens: a second listener gets an error. What it leaves behind
+ * must not keep the port from opening afterwards. */
 static void port_busy_run(struct node *n)
 {
 	pid_t pid;

@@ -1,5 +1,6 @@
-/* proc_port_frame.c - outer headers: what is written is read, all else refused.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_port_frame.c - outer headers: ours are parsed, all others refused.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ enum {
 	FRAME = SW_OUTER_BYTES + BODY,
 };
 
-/* A good frame from 10.0.0.2:9 to us. */
+/* Make a good frame from 10.0.0.2:9 to us. */
 static void make(uint8_t *at)
 {
 	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
@@ -31,7 +32,7 @@ static void make(uint8_t *at)
 	sw_outer_write(&o, at, sw_mac_of_ip(sw_ip_v4(OUR_IP)), 0, &to, 0, BODY);
 }
 
-/* Our own headers, on a VLAN or none. */
+/* Return our own headers, on a VLAN or none. */
 static const struct sw_outer *us(uint16_t vlan)
 {
 	static struct sw_outer o;
@@ -41,7 +42,7 @@ static const struct sw_outer *us(uint16_t vlan)
 	return &o;
 }
 
-/* Checks a copy of exactly @bytes, so that a read beyond is found. */
+/* Check a copy of exactly @bytes, so that a read beyond its end is detected. */
 static enum sw_outer_verdict check(const uint8_t *frame, uint32_t bytes)
 {
 	struct sw_rx_frame out = {0};
@@ -56,7 +57,7 @@ static enum sw_outer_verdict check(const uint8_t *frame, uint32_t bytes)
 	return v;
 }
 
-/* Mend the IPv4 checksum after a change. */
+/* Correct the IPv4 checksum after a change. */
 static void mend(uint8_t *at)
 {
 	uint32_t sum = 0;
@@ -94,7 +95,7 @@ static void write__is_read(void **state)
 	assert_int_equal(out.len, BODY);
 	assert_true(sw_ip_is_same(out.from.ip, sw_ip_v4(PEER_IP)));
 	assert_int_equal(out.from.udp, 9);
-	assert_false(out.is_lent); /* it lies in the driver's buffer */
+	assert_false(out.is_lent); /* in the driver's buffer */
 }
 
 static void write__bytes(void **state)
@@ -147,7 +148,7 @@ static void write__checksum_of_many(void **state)
 	}
 }
 
-/* A good frame from 10.0.0.2:9 to us, on VLAN 5. */
+/* Make a good frame from 10.0.0.2:9 to us, on VLAN 5. */
 static void make_tagged(uint8_t *at)
 {
 	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
@@ -180,7 +181,7 @@ static void write__tagged_is_read_on_its_vlan_alone(void **state)
 			SW_OUTER_SHORT);
 }
 
-/* The driver took the tag off and checked the sum. */
+/* The driver removed the tag and verified the checksum. */
 static void check__what_the_driver_did(void **state)
 {
 	struct sw_outer_done done = {.is_tag_off = true, .vlan = 0x6005};
@@ -201,7 +202,7 @@ static void check__what_the_driver_did(void **state)
 		sw_outer_check(us(5), at, FRAME, done, &out), SW_OUTER_OURS);
 }
 
-/* The port sums from where the pseudo header's sum is: RFC 768. */
+/* The device adds to the pseudo header's sum: RFC 768. */
 static void write__start_of_a_udp_sum(void **state)
 {
 	struct sw_path to = {.ip = sw_ip_v4(OUR_IP), .udp = OUR_UDP};
@@ -216,7 +217,7 @@ static void write__start_of_a_udp_sum(void **state)
 	assert_int_equal(at[40] << 8 | at[41], sum);
 }
 
-/* A sum that the device found wrong counts where there is one. */
+/* The device's verdict about a checksum counts only if the frame has one. */
 static void check__bad_udp_sum(void **state)
 {
 	struct sw_outer_done done = {.is_udp_bad = true};
@@ -271,7 +272,7 @@ static void check__bad_ip(void **state)
 	assert_int_equal(check_with(14, 0x65), SW_OUTER_BAD_IP);
 	assert_int_equal(check_with(14, 0x44), SW_OUTER_BAD_IP);
 	make(at);
-	at[22] ^= 1; /* without mending */
+	at[22] ^= 1; /* without a correct checksum */
 	assert_int_equal(check(at, FRAME), SW_OUTER_BAD_IP);
 }
 
@@ -286,9 +287,9 @@ static void check__options_and_fragments(void **state)
 static void check__lengths_that_lie(void **state)
 {
 	(void)state;
-	assert_int_equal(check_with(16, 0xff), SW_OUTER_SHORT); /* IP more */
+	assert_int_equal(check_with(16, 0xff), SW_OUTER_SHORT); /* IP */
 	assert_int_equal(check_with(17, 27), SW_OUTER_SHORT);
-	assert_int_equal(check_with(38, 0xff), SW_OUTER_SHORT); /* UDP more */
+	assert_int_equal(check_with(38, 0xff), SW_OUTER_SHORT); /* UDP */
 	assert_int_equal(check_with(39, 7), SW_OUTER_SHORT);
 	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES - 1), SW_OUTER_SHORT);
 	assert_int_equal(check_with(39, 8 + SW_HEAD_BYTES), SW_OUTER_OURS);

@@ -1,14 +1,16 @@
-/* proc_port_kill.c - a DPDK port whose peer dies by SIGKILL in full flight.
+/* proc_port_kill.c - a DPDK port whose peer dies by SIGKILL with frames in
+ * flight.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Argument: the number of kills per side, default 3. */
+ * Argument: the number of kills per side, default 3.
+ */
 #include "proc_port_node.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Send without end what the server sends back. */
+/* Send frames endlessly; the server sends them back. */
 static int press(void *arg)
 {
 	struct node *n = arg;
@@ -45,7 +47,7 @@ static void press_run(struct node *n)
 	sw_dpdk_join(n->dpdk, 0);
 }
 
-/* The last one leaves when enough has come back. */
+/* Leave when enough frames have come back. */
 static void last_run(struct node *n)
 {
 	struct sw_dpdk_port_stats st = {0};
@@ -61,7 +63,8 @@ static void last_run(struct node *n)
 	}
 }
 
-/* Start @victim @n times and kill each in full flight; @survivor lives on. */
+/* Start @victim @n times and kill each with frames in flight; @survivor must
+ * survive. */
 static void kill_loop(struct node *victim, int n, pid_t survivor)
 {
 	for (int i = 0; i < n; i++) {
@@ -74,7 +77,7 @@ static void kill_loop(struct node *victim, int n, pid_t survivor)
 	}
 }
 
-/* The same server serves one client after the other. */
+/* One server serves one client after another. */
 static void kill__clients(void **state)
 {
 	struct suite *s = *state;
@@ -88,7 +91,7 @@ static void kill__clients(void **state)
 	free(client);
 }
 
-/* The same client dials until the next server is there. */
+/* One client dials until the next server runs. */
 static void kill__servers(void **state)
 {
 	struct suite *s = *state;

@@ -1,5 +1,6 @@
-/* proc_port_neigh.c - neighbours: questions, answers, and lies.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_port_neigh.c - neighbours: questions, answers and false claims.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,21 +12,21 @@
 
 #include "pmd/dpdk/neigh.h"
 
-/* Numbers of addresses: ip() makes one of them. */
+/* Numbers of addresses; ip() makes addresses of them. */
 enum {
 	OUR_IP = 0x0a000001,
 	PEER_IP = 0x0a000002,
 	GATEWAY = 0x0a0000fe,
 	FAR_IP = 0x0b000001,
 	ETH = 14,
-	ARP = 28, /* bytes of the packet */
+	ARP = 28, /* bytes of a packet */
 	DISCOVERY = 40 + 24 + 8,
 };
 #define OUR_MAC  UINT64_C(0x010000005202)
 #define PEER_MAC UINT64_C(0x020000005202)
 #define MS       UINT64_C(1000000)
 
-/* One node, and what it logged. */
+/* One node, and its log. */
 struct bed {
 	bool is_v6;
 	struct sw_neigh table;
@@ -79,7 +80,7 @@ static int bed_down(void **state)
 	return 0;
 }
 
-/* The peer has this Ethernet address and this number. */
+/* Give the peer this Ethernet address and this number. */
 static void be(struct bed *b, uint64_t mac, uint32_t n)
 {
 	sw_outer_init(&b->peer, mac, ip(b, n), 1, 0);
@@ -90,7 +91,8 @@ static uint32_t bytes_of(const struct bed *b)
 	return b->is_v6 ? DISCOVERY : ARP;
 }
 
-/* A packet of the peer's: with @mac an answer to @n, else a question. */
+/* Receive a packet of the peer: an answer to @n if @mac, otherwise a
+ * question. */
 static bool take(struct bed *b, uint32_t n, uint64_t mac)
 {
 	uint8_t at[SW_NEIGH_FRAME + SW_TAG_BYTES];
@@ -183,7 +185,7 @@ static void find__far_goes_by_the_gateway(void **state)
 	assert_int_equal(due(b), 0);
 }
 
-/* A router of IPv6 has an address of the link, and asks with it. */
+/* An IPv6 router has a link-local address, and sends questions from it. */
 static void find__gateway_on_the_link(void **state)
 {
 	struct sw_ip router = {UINT64_C(0xfe80) << 48, 1};
@@ -207,7 +209,7 @@ static void find__more_peers_than_slots(void **state)
 		assert_int_equal(find(b, OUR_IP + 1 + i), 0);
 	for (uint32_t i = 0; i < SW_NEIGH_SLOTS; i++)
 		sw_neigh_tick(&b->table, i * 100 * MS, "a", &b->log);
-	/* an address never heard from is evicted, which makes room */
+	/* An address without any packet is evicted to make room. */
 	assert_int_equal(find(b, PEER_IP), 0);
 	take(b, OUR_IP, OUR_MAC);
 	assert_int_equal(find(b, PEER_IP), PEER_MAC);
@@ -226,7 +228,7 @@ static void take__strangers_are_not_learnt(void **state)
 {
 	struct bed *b = *state;
 
-	take(b, PEER_IP + 1, 0); /* asks for somebody else */
+	take(b, PEER_IP + 1, 0); /* asks for another address */
 	assert_int_equal(find(b, PEER_IP), 0);
 	be(b, PEER_MAC, FAR_IP);
 	take(b, OUR_IP, 0);
@@ -240,7 +242,7 @@ static void take__new_address_of_a_known_one(void **state)
 
 	take(b, OUR_IP, 0);
 	be(b, PEER_MAC + (1ull << 40), PEER_IP);
-	take(b, PEER_IP, 0); /* announces itself, before we send to it */
+	take(b, PEER_IP, 0); /* announces itself before we send to it */
 	assert_int_equal(find(b, PEER_IP), PEER_MAC + (1ull << 40));
 }
 
@@ -252,7 +254,7 @@ static void take__a_peer_that_moves(void **state)
 	take(b, OUR_IP, 0);
 	ticks(b, 0, 1000, true);
 	be(b, PEER_MAC + (1ull << 40), PEER_IP);
-	take(b, PEER_IP, 0); /* says it once */
+	take(b, PEER_IP, 0); /* logged once */
 	assert_int_equal(find(b, PEER_IP), PEER_MAC);
 	ticks(b, 1000, 1000 + SW_NEIGH_TICK_MS, true);
 	assert_int_equal(due(b), PEER_IP);
@@ -261,7 +263,8 @@ static void take__a_peer_that_moves(void **state)
 	assert_string_equal(b->text, "");
 }
 
-/* Another node claims the address of a peer that we send to, which is there. */
+/* Another node claims the address of a peer that we send to and that
+ * answers. */
 static void take__a_claim_is_refuted(void **state)
 {
 	struct sw_outer owner;
@@ -292,8 +295,8 @@ static void take__a_claim_is_refuted(void **state)
 	assert_null(strstr(strstr(b->text, "claims") + 1, "claims"));
 }
 
-/* Strangers ask for us, more than there are slots; or we send to addresses
- * where nobody is.  A peer comes in, and stays. */
+/* More strangers than slots ask for us; or we send to unused addresses. A peer
+ * still gets a slot and keeps it. */
 static void take__strangers_keep_no_peer_out(void **state)
 {
 	struct bed *b = *state;
@@ -318,7 +321,8 @@ static void take__strangers_keep_no_peer_out(void **state)
 	assert_int_equal(find(b, OUR_IP + 50), PEER_MAC + (1ull << 40));
 }
 
-/* A packet that is cut anywhere is refused, and nothing behind it is read. */
+/* Check that a packet cut anywhere is refused, and that nothing behind it is
+ * read. */
 static void refuse_shorter(struct bed *b, const uint8_t *good)
 {
 	struct sw_ip to;
@@ -349,12 +353,12 @@ static void take__malformed(void **state)
 			sw_neigh_take(&b->table, at + ETH, ARP, &to, &mac));
 	}
 	memcpy(at, good, sizeof(at));
-	at[ETH + 8] |= 1; /* a group as the sender */
+	at[ETH + 8] |= 1; /* a multicast address as the sender */
 	assert_false(sw_neigh_take(&b->table, at + ETH, ARP, &to, &mac));
 	assert_int_equal(find(b, PEER_IP), 0);
 }
 
-/* Every bit counts, in an address, a type, a length or the checksum. */
+/* Every bit matters, in an address, a type, a length or the checksum. */
 static void take__malformed_discovery(void **state)
 {
 	uint8_t good[SW_NEIGH_FRAME + SW_TAG_BYTES];
@@ -374,8 +378,8 @@ static void take__malformed_discovery(void **state)
 	assert_true(sw_neigh_take(&b->table, good + ETH, DISCOVERY, &to, &mac));
 }
 
-/* Set the checksum of the packet at @at, from IPv6 on (RFC 4443, section 2.3).
- */
+/* Set the checksum of the packet at @at, which starts with IPv6 (RFC 4443,
+ * section 2.3). */
 static void mend(uint8_t *at)
 {
 	uint32_t n = (uint32_t)at[4] << 8 | at[5], sum = n + 58;
@@ -390,7 +394,7 @@ static void mend(uint8_t *at)
 }
 
 /* A node without an address asks whether ours is free (RFC 4862, section 5.4):
- * the answer goes to all nodes. */
+ * we answer to all nodes. */
 static void take__is_our_address_free(void **state)
 {
 	uint8_t at[SW_NEIGH_FRAME + SW_TAG_BYTES];
@@ -399,7 +403,7 @@ static void take__is_our_address_free(void **state)
 	uint64_t mac;
 
 	sw_neigh_write(&b->peer, at, ip(b, OUR_IP), 0);
-	memset(at + ETH + 8, 0, 16); /* no source, and so no option */
+	memset(at + ETH + 8, 0, 16); /* no source, so no option */
 	at[ETH + 5] -= 8;
 	mend(at + ETH);
 	assert_true(
@@ -441,7 +445,7 @@ static void tick__says_who_else_has_our_address(void **state)
 					   "fd00::a00:1: 02:52:00:00:00:02"
 					 : "port a: two nodes have our address "
 					   "10.0.0.1: 02:52:00:00:00:02"));
-	assert_int_equal(due(b), OUR_IP); /* the other is to know too */
+	assert_int_equal(due(b), OUR_IP); /* tell the other node as well */
 	memset(b->text, 0, sizeof(b->text));
 	take(b, OUR_IP, 0);
 	ticks(b, 500, 1000, false);
@@ -473,7 +477,7 @@ static void tick__asks_again_and_says_who_is_silent(void **state)
 		b->is_v6 ? "no neighbour discovery answer from fd00::a00:2 on "
 			   "port a (asked"
 			 : "no ARP answer from 10.0.0.2 on port a (asked"));
-	assert_in_range(n, 8, 20); /* slower and slower, up to once a second */
+	assert_in_range(n, 8, 20); /* at growing intervals, up to a second */
 }
 
 static void tick__refreshes_who_is_used(void **state)
@@ -498,8 +502,8 @@ static void tick__forgets_who_is_not_used(void **state)
 	assert_int_equal(find(b, PEER_IP), 0);
 }
 
-/* An answer was written just when its entry was forgotten: the next one there
- * is another's. */
+/* An entry is forgotten just when an answer was written: the next answer there
+ * belongs to another address. */
 static void find__in_the_place_of_another(void **state)
 {
 	struct bed *b = *state;

@@ -78,7 +78,7 @@ void node_down(struct node *n)
 	sw_dpdk_close(&n->dpdk);
 }
 
-/* Send back all that comes, for as long as clients come and go. */
+/* Send back all frames while clients come and go. */
 int serve(void *arg)
 {
 	struct node *n = arg;
@@ -120,7 +120,7 @@ pid_t fork_node(struct node *n, void (*run)(struct node *))
 
 	if (pid)
 		return pid;
-	/* cmocka catches these, and would run on in the child */
+	/* cmocka handles these signals, and would continue in the child. */
 	signal(SIGSEGV, SIG_DFL);
 	signal(SIGBUS, SIG_DFL);
 	run(n);

@@ -1,7 +1,8 @@
 /* proc_port_node.h - one process of a test of the DPDK port.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * DPDK starts once per process, so every case forks its nodes. */
+ * DPDK starts once per process, so every case forks its nodes.
+ */
 #ifndef SW_TEST_PROC_PROC_PORT_NODE_H
 #define SW_TEST_PROC_PROC_PORT_NODE_H
 
@@ -22,12 +23,12 @@
 enum {
 	SERVER_IP = 0x0a000001,
 	CLIENT_IP = 0x0a000002,
-	STRANGER_IP = 0x0a000003, /* at the same port, not its address */
+	STRANGER_IP = 0x0a000003, /* uses the same port, another address */
 	UDP = 7000,
-	WAIT_S = 20, /* for anything at all; the machine may be busy */
+	WAIT_S = 20, /* for every step; the machine may be busy */
 };
 
-/* One process of a case.  Its exit status is 0 or the line that failed. */
+/* One process of a case. Its exit status is 0, or the line that failed. */
 struct node {
 	bool is_server;
 	char dir[64], socket[80];
@@ -37,7 +38,7 @@ struct node {
 	struct sw_dpdk *dpdk;
 	struct sw_port *p;
 	uint32_t n_frames;   /* frames that the client sends */
-	uint32_t patience_s; /* how long it waits for the next */
+	uint32_t patience_s; /* longest wait for the next frame */
 	uint32_t n_seen, n_wrong;
 	uint32_t seen[4096];
 };
@@ -47,35 +48,35 @@ struct suite {
 	int n_kills;
 };
 
-/* need - leave this process with a failure unless @x. */
+/* need - exit with the line number unless @x is true. */
 #define need(x) need_at(x, __LINE__)
 void need_at(bool is_true, int line);
 
 double now_s(void);
 
-/* A node with good parameters, not started; free() it. */
+/* Return a node with good parameters, not started; free it with free(). */
 struct node *node_new(const struct suite *s, bool is_server);
 
 /* Start DPDK, open the port and wait for the other end; undo that. */
 void node_up(struct node *n);
 void node_down(struct node *n);
 
-/* On an lcore: send back all that comes, for as long as clients come and go. */
+/* Run on an lcore: send back all frames while clients come and go. */
 int serve(void *node);
 
-/* Bring up the node and serve, for ever. */
+/* Start the node and serve without end. */
 void server_run(struct node *n);
 
-/* Run the node in a process of its own, which leaves with 0. */
+/* Run the node in a process of its own, which exits with 0. */
 pid_t fork_node(struct node *n, void (*run)(struct node *));
 
-/* Assert that the process ends with 0; kill it and assert that this is what
- * ended it; assert that it still runs. */
+/* Assert that the process ends with 0; kill it and assert that SIGKILL ended
+ * it; assert that it still runs. */
 void wait_ok(pid_t pid);
 void wait_killed(pid_t pid);
 void assert_alive(pid_t pid, int n_kills);
 
-/* Remove the suite's directory; the sockets of killed servers are in it. */
+/* Remove the suite's directory and the sockets of killed servers in it. */
 void suite_clean(const struct suite *s);
 
 #endif

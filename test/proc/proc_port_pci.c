@@ -1,5 +1,6 @@
-/* proc_port_pci.c - which PCI devices may be taken, and how refusals read.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_port_pci.c - which PCI devices a port accepts, and the refusals' text.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static void path_of(const struct tree *t, const char *name, char out[256])
 	snprintf(out, 256, "%s%s", t->root, name);
 }
 
-/* Make the folders in front of @path. */
+/* Create the parent folders of @path. */
 static void folders(char *path)
 {
 	for (char *s = path + 1; *s; s++)
@@ -146,7 +147,7 @@ static void check__vfio(void **state)
 	refused(t, NIC, "/dev/vfio/27: No such file");
 	file(t, "/dev/vfio/27", "");
 	taken(t);
-	if (geteuid()) { /* to root it would not be refused */
+	if (geteuid()) { /* root would not be refused */
 		char path[256];
 
 		path_of(t, "/dev/vfio/27", path);

@@ -1,7 +1,8 @@
-/* proc_port_trust.c - who else may be at the socket of a memif, and its lock.
+/* proc_port_trust.c - other users at the socket of a memif, and its lock.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Argument: the name of the only case to run. */
+ * Argument: the name of a single case to run.
+ */
 #include "proc_port_node.h"
 
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 
 enum { NOBODY = 65534, OURS = 4242, HELLO = 2, MESSAGE_BYTES = 128 };
 
-/* Replace the user of the connecting end, so that the user who runs the test is
- * another. */
+/* Pretend that the connecting end has another user, so that it differs from the
+ * test's user. */
 static bool is_renamed;
 
 __attribute__((visibility("default"))) uid_t geteuid(void)
@@ -35,8 +36,8 @@ static uint32_t stranger(void)
 
 struct listener {
 	struct node *n;
-	bool is_file_trusted; /* the socket is a file of root's */
-	bool is_answered;     /* to be: is the greeting answered? */
+	bool is_file_trusted; /* root owns the socket's file */
+	bool is_answered;     /* expected: an answer to the greeting? */
 	int fd;
 };
 
@@ -58,8 +59,8 @@ static void await(int fd)
 	need(poll(&p, 1, WAIT_S * 1000) == 1);
 }
 
-/* A driver's greeting; nothing but the end may come back from who does not
- * trust us. */
+/* Send a driver's greeting; a listener that does not trust us may only
+ * close. */
 static void greet(struct listener *l)
 {
 	struct {
@@ -96,7 +97,7 @@ static void listen_run(struct node *n)
 	greet(to_be);
 }
 
-/* --- who connects --- */
+/* --- connecting ends --- */
 
 static atomic_bool is_refused;
 
@@ -134,12 +135,12 @@ static void refusing_run(struct node *n)
 	node_down(n);
 }
 
-/* The listener ends when it has been answered. */
+/* The listener ends after an answer. */
 static void trusting_run(struct node *n)
 {
 	n->port.trusted_uid = stranger();
 	open_port(n);
-	await(to_be->fd); /* at its end of a pipe */
+	await(to_be->fd); /* at the end of a pipe */
 	node_down(n);
 }
 
@@ -163,7 +164,7 @@ static void end(struct listener *l)
 	free(l->n);
 }
 
-/* It is not even connected to. */
+/* The port does not even connect. */
 static void link__socket_of_another_user(void **state)
 {
 	struct listener l = {.is_file_trusted = false};
@@ -176,14 +177,14 @@ static void link__socket_of_another_user(void **state)
 	end(&l);
 }
 
-/* The file is root's, but another user listens: he hears nothing. */
+/* The file is root's, but another user listens: the port sends nothing. */
 static void link__listener_of_another_user(void **state)
 {
 	struct listener l = {.is_file_trusted = true};
 	struct node *n = client_new(*state, &l);
 	pid_t pid;
 
-	if (getuid()) { /* his file it would be, too: the case above */
+	if (getuid()) { /* otherwise the file is the user's: above */
 		end(&l);
 		return;
 	}
@@ -193,7 +194,7 @@ static void link__listener_of_another_user(void **state)
 	end(&l);
 }
 
-/* One who is named is connected to. */
+/* The port connects to a user whom the configuration names. */
 static void link__listener_who_is_trusted(void **state)
 {
 	struct listener l = {.is_answered = true};
@@ -263,7 +264,7 @@ static void lock__symlink(void **state)
 	free(n);
 }
 
-/* Not a file at all: opening it must not wait for a writer either. */
+/* A FIFO: opening it must not wait for a writer. */
 static void lock__fifo(void **state)
 {
 	struct node *n = node_new(*state, true);
@@ -295,8 +296,8 @@ static void lock__of_another_user(void **state)
 	free(n);
 }
 
-/* A name of it may lead to another file of ours: it is locked and stays
- * unchanged. */
+/* The name may be a link to another file of ours: the port locks that file and
+ * leaves it unchanged. */
 static void keeping_run(struct node *n)
 {
 	char lock[100];

@@ -1,8 +1,9 @@
 /* proc_port_udp.c - a port over the kernel's sockets, and a plain socket.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The plain socket shows what is on the wire.  Both are on lo, at addresses
- * that are this process's own.  Argument: the name of the only case to run. */
+ * The plain socket shows what is on the wire. Both are on lo, at addresses of
+ * this process alone. Argument: the name of a single case to run.
+ */
 #include "proc_port_node.h"
 #include "engine/wire/wire.h"
 
@@ -23,19 +24,19 @@
 
 enum {
 	FULL = SW_HEAD_BYTES + SW_PAYLOAD_MAX,
-	FIT = 7, /* so many of them a datagram takes */
+	FIT = 7, /* number of full frames in a datagram */
 	ENDPOINTS = 3,
 	ASKING = 40,
 	WAIT_MS = WAIT_S * 1000,
 };
 
-/* 127.x.y.@host, where x and y are the process's. */
+/* Return 127.x.y.@host, with x and y from the pid. */
 static uint32_t ip_of(uint32_t host)
 {
 	return 127u << 24 | ((uint32_t)getpid() & 0xffff) << 8 | host;
 }
 
-/* A plain socket at @host. */
+/* Open a plain socket at @host. */
 static int plain(uint32_t host, uint16_t udp)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET,
@@ -62,11 +63,11 @@ static void up(struct node *n)
 
 	params_udp(n);
 	node_up(n);
-	need(n->p->ops->rx(n->p, in, SW_RX_BURST) == 0); /* it sees the link */
+	need(n->p->ops->rx(n->p, in, SW_RX_BURST) == 0); /* sees the link */
 	need(!strcmp(n->p->name, "p0") && n->p->max_payload == SW_PAYLOAD_MAX);
 }
 
-/* The fifth is the flags: from ASKING on, each fourth frame asks for an ACK. */
+/* Byte 4 is the flags: from ASKING on, each fourth frame asks for an ACK. */
 static uint8_t byte_of(uint32_t frame, uint32_t at)
 {
 	if (at == 4)
@@ -74,7 +75,7 @@ static uint8_t byte_of(uint32_t frame, uint32_t at)
 	return (uint8_t)(frame * 151 + at * 7 + (at >> 8));
 }
 
-/* Take one frame whose every byte tells its number. */
+/* Send one frame; every byte depends on its number. */
 static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
 	struct sw_path to, uint8_t class)
 {
@@ -92,7 +93,7 @@ static void tx(struct node *n, uint32_t i, uint32_t payload_len, bool is_stable,
 	for (uint32_t k = 0; k < payload_len; k++)
 		payload[k] = byte_of(i, SW_HEAD_BYTES + k);
 	n->p->ops->tx(n->p, &f, 1);
-	memset(passing, 0, sizeof(passing)); /* tx has copied or sent it */
+	memset(passing, 0, sizeof(passing)); /* tx copied or sent it */
 }
 
 static bool is_frame(const uint8_t *at, uint32_t len, uint32_t i)
@@ -103,7 +104,8 @@ static bool is_frame(const uint8_t *at, uint32_t len, uint32_t i)
 	return true;
 }
 
-/* The next datagram at @fd is frame @i of @len bytes, from endpoint 1. */
+/* Check that the next datagram at @fd is frame @i of @len bytes, from endpoint
+ * 1. */
 static void need_datagram(int fd, uint32_t len, uint32_t i)
 {
 	static uint8_t in[65536];
@@ -129,8 +131,8 @@ static uint64_t counter(const struct node *n, uint32_t i)
 	return all[i];
 }
 
-/* Frames of one peer, one class and one length leave as one datagram; the wire
- * does not show it. */
+/* Frames of one peer, class and length leave as one datagram, which looks like
+ * single ones on the wire. */
 static void joined_run(struct node *n)
 {
 	int a = plain(2, UDP), b = plain(3, UDP + 9);
@@ -140,14 +142,14 @@ static void joined_run(struct node *n)
 
 	n->port.burst = 32;
 	up(n);
-	for (; i < 10; i++) /* a full one and 3 */
+	for (; i < 10; i++) /* one full datagram, and 3 */
 		tx(n, i, SW_PAYLOAD_MAX, true, to_a, 5);
-	tx(n, i++, 100, false, to_a, 5); /* with them, shorter: their last */
-	tx(n, i++, 100, true, to_a, 5); /* starts a new datagram, and ends it */
+	tx(n, i++, 100, false, to_a, 5); /* joins them as the last one */
+	tx(n, i++, 100, true, to_a, 5);  /* starts a new datagram and ends it */
 	tx(n, i++, 8000, true, to_a, 5);
-	tx(n, i++, 0, true, to_a, 5);   /* with that: a header alone */
+	tx(n, i++, 0, true, to_a, 5);   /* joins it: a header alone */
 	tx(n, i++, 300, true, to_a, 4); /* another class */
-	tx(n, i++, 300, true, to_b, 4); /* another peer, in turns */
+	tx(n, i++, 300, true, to_b, 4); /* alternates with another peer */
 	tx(n, i++, 300, true, to_a, 4);
 	tx(n, i++, 300, true, to_b, 4);
 	need(!sw_dpdk_port_is_drained(n->p));
@@ -171,8 +173,8 @@ static void joined_run(struct node *n)
 	node_down(n);
 }
 
-/* A queue on the way may drop a datagram as a whole: a frame that asks for an
- * ACK is its last. */
+/* A queue on the path may drop a whole datagram, so a frame that asks for an
+ * ACK ends it. */
 static void asking_run(struct node *n)
 {
 	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
@@ -189,7 +191,7 @@ static void asking_run(struct node *n)
 	node_down(n);
 }
 
-/* From now on the kernel takes no datagram of this process. */
+/* Make the kernel refuse all datagrams of this process from now on. */
 static void refuse_to_send(void)
 {
 	struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
@@ -203,7 +205,7 @@ static void refuse_to_send(void)
 	need(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter));
 }
 
-/* Send @n_frames, whose memory changes when tx returns. */
+/* Send @n_frames from memory that changes when tx returns. */
 static void tx_passing(struct node *n, uint32_t n_frames, struct sw_path to)
 {
 	static uint8_t memory[SW_RX_BURST][SW_PAYLOAD_MAX];
@@ -245,7 +247,7 @@ static void passing_run(struct node *n)
 	node_down(n);
 }
 
-/* The port's socket for endpoint @e. */
+/* Return the port's socket for endpoint @e. */
 static int socket_of(uint32_t e)
 {
 	for (int fd = 0; fd < 1024; fd++) {
@@ -262,8 +264,8 @@ static int socket_of(uint32_t e)
 	return -1;
 }
 
-/* Where the kernel refuses to cut, as it does without checksums, all frames go
- * one by one. */
+/* Where the kernel refuses to split datagrams, as it does without checksums,
+ * the port sends frames one by one. */
 static void uncut_run(struct node *n)
 {
 	struct sw_path to = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
@@ -284,7 +286,7 @@ static void uncut_run(struct node *n)
 	node_down(n);
 }
 
-/* Send @bytes at @from to endpoint @e, cut into datagrams of @unit. */
+/* Send @bytes at @from to endpoint @e, split into datagrams of @unit. */
 static void plain_send(
 	int fd, uint32_t e, const void *from, uint32_t bytes, int unit)
 {
@@ -297,7 +299,7 @@ static void plain_send(
 		(ssize_t)bytes);
 }
 
-/* At most @max frames, which have to come. */
+/* Receive at most @max frames; at least one must arrive. */
 static uint32_t rx(struct node *n, struct sw_rx_frame *in, uint32_t max)
 {
 	double start = now_s();
@@ -342,7 +344,7 @@ static void split_run(struct node *n)
 	node_down(n);
 }
 
-/* A switch has marked all frames of a joined datagram, or none. */
+/* The congestion mark of a joined datagram applies to all its frames. */
 static void marked_run(struct node *n)
 {
 	static uint8_t out[2 * FULL];
@@ -438,7 +440,8 @@ static void denied_run(struct node *n)
 	node_down(n);
 }
 
-/* More than the burst, another lcore's endpoint, too much: refused. */
+/* Too many frames for the burst, another lcore's endpoint, a payload too large:
+ * each is refused. */
 static void refused_run(struct node *n)
 {
 	static uint8_t memory[SW_PAYLOAD_MAX + 64];
@@ -474,7 +477,7 @@ static void refuse(struct node *n, int want)
 	need(sw_dpdk_port_open(&n->port, 0, &n->log, &n->p) == want);
 }
 
-/* Each is refused, and leaves nothing that would keep the port from opening. */
+/* Each configuration is refused, and the port can still open afterwards. */
 static void conf_run(struct node *n)
 {
 	int fd = plain(1, UDP + 2);
@@ -484,7 +487,7 @@ static void conf_run(struct node *n)
 	need(sw_dpdk_open(&n->eal, &n->dpdk) == 0);
 	refuse(n, SW_EBUSY);
 	close(fd);
-	n->port.ip = sw_ip_v4(0xc6336409); /* 198.51.100.9, of documentation */
+	n->port.ip = sw_ip_v4(0xc6336409); /* 198.51.100.9, for documentation */
 	refuse(n, SW_ECONF);
 	n->port.ip = sw_ip_v4(ip_of(1));
 	n->port.device = "sw-nothing";

@@ -1,4 +1,4 @@
-# proc_ports.py - several ports per node, k servers beside them, odd addresses
+# proc_ports.py - several ports per node, k separate servers, wrong addresses
 # SPDX-License-Identifier: BSD-3-Clause
 import lan
 import rig
@@ -8,7 +8,7 @@ from rig import check, check_goes_on, end, start_forever
 
 
 def check_both_carry(net, *names):
-    """More than control frames went out over each link."""
+    """Check that each link carried more than control frames."""
     for name in names:
         stats = net.stats(name)
         for port in map(net.port, net.links):
@@ -17,7 +17,7 @@ def check_both_carry(net, *names):
 
 
 def test_two_servers_on_two_links():
-    """2 agents, 2 servers, 2 networks: each server is reached over its own."""
+    """2 agents, 2 servers, 2 networks: each server is reached through its own."""
     with Lan(agents=2, servers=2, links=2) as net:
         net.start_all()
         check_payload(net, 8192)
@@ -26,7 +26,8 @@ def test_two_servers_on_two_links():
 
 
 def test_one_server_reached_over_different_links():
-    """Each agent has another way to it, and answers go back the same way."""
+    """The agents reach one server through different links, and answers return
+    on the same link."""
     with Lan(agents=2, servers=1, links=2) as net:
         net.ini["agent1"]["server a"] = {"ip": net.address("a", 1),
                                          "port": net.port(1)}
@@ -44,7 +45,7 @@ def test_colocated_on_two_links():
 
 
 def test_four_nodes_on_one_bridge():
-    """k = 0, 1 and 2, MTU 9000 and 1500."""
+    """Run with k = 0, 1 and 2, and MTU 9000 and 1500."""
     for k, mtu in ((0, 9000), (1, 9000), (2, 1500)):
         with Lan(agents=4, servers=k, mtu=mtu, colocated=True) as net:
             net.start_all()
@@ -53,7 +54,7 @@ def test_four_nodes_on_one_bridge():
 
 
 def test_links_of_different_mtu():
-    """The payload is that of the smallest."""
+    """The payload is that of the link with the smallest MTU."""
     with Lan(agents=1, servers=2, links=2) as net:
         for name in net.hosts:
             ip("link", "set", "dev", net.interface(name, 1), "mtu", "3600")
@@ -63,14 +64,14 @@ def test_links_of_different_mtu():
 
 
 def test_one_link_down_the_other_goes_on():
-    """agent1 comes over the second, which is down for a while."""
+    """agent1 uses the second link, which is down for a while."""
     with Lan(agents=2, servers=1, links=2) as net:
         net.ini["agent1"]["server a"] = {"ip": net.address("a", 1),
                                          "port": net.port(1)}
         net.start_all()
         clients = start_forever(net)
         log = net.daemons["a"].log
-        before = log().count("port lan: a is down")  # when it began
+        before = log().count("port lan: a is down")  # at the start
         ip("link", "set", "dev", net.interface("a", 1), "down")
         net.daemons["a"].await_text("port lan1: a_1 is down")
         check(log().count("port lan: a is down") == before, "both down")
@@ -108,7 +109,7 @@ def test_port_vanishes_and_returns_under_load():
 
 
 def test_two_servers_with_one_address():
-    """Both are told, by the answers to each other's questions."""
+    """The answers to each other's questions tell both servers."""
     with Lan(agents=1, servers=2, job={"join_timeout": "4s"}) as net:
         net.ini["b"]["port lan"]["ip"] = net.address("a") + "/24"
         net.start_all()
@@ -118,7 +119,8 @@ def test_two_servers_with_one_address():
 
 
 def test_wrong_gateway_of_one_port():
-    """The port without it goes on: the server behind it is named."""
+    """The port without the gateway continues; the error names the server behind
+    it."""
     with Lan(agents=1, servers=2, links=2,
              job={"join_timeout": "5s"}) as net:
         ini = net.ini["agent0"]

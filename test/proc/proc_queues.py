@@ -18,7 +18,7 @@ def queued(net, name, lcores):
 
 
 def run_job(lcores, steering, steps=5, **keys):
-    """A job, whose sums are checked; returns the server's counters."""
+    """Run a job and check its sums; return the server's counters."""
     port = {"steering": steering} if steering else {}
     with Lan(agents=2, lcores=lcores, port={**port, **keys}) as net:
         net.start_all()
@@ -51,7 +51,8 @@ def check_steering(stats, kind):
 
 
 def check_rules(lcores, steering):
-    """Every frame lands where it belongs, and none passes through a ring."""
+    """Check that every frame arrives at its own lcore, and that none passes
+    through a ring."""
     stats, queues = run_job(lcores, steering)
     check_steering(stats, "rules")
     check(min(queues) > 0.5 * sum(queues) / lcores,
@@ -73,7 +74,7 @@ def test_rules_and_lost_frames():
 
 
 def test_rss():
-    """Source ports are tried until frames land where they belong."""
+    """Workers try source ports until frames arrive at the right lcore."""
     stats, queues = run_job(4, "rss")
     check_steering(stats, "rss")
     check(min(queues) > 0.5 * sum(queues) / 4, f"uneven queues: {queues}")

@@ -1,4 +1,5 @@
-# proc_replay.py - sumwire-lab replay: real processes iterate; nothing is timed
+# proc_replay.py - sumwire-lab replay: real processes iterate; times are not
+# checked
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
 import json
@@ -41,7 +42,7 @@ def check_policy(policy, *args, **env):
     d = json.loads(p.stdout)
     check(d["model"] == "small" and d["policy"] == policy, d)
     check(d["rate_gbit_s"] == 0.5 and d["ranks"] == 2, d)
-    # nothing is faster than the optimum of BS-T1
+    # No run is faster than the optimum of BS-T1.
     check(d["iteration_ms"] > 0.98 * d["ideal_ms"], d)
     check(d["speedup_over_fifo"] > 0, d)
     is_other = "--copy" in args and "--device" not in args
@@ -70,15 +71,15 @@ def test_global_barrier():
     d = check_policy("bytescheduler", "--barrier", "--copy", "500Mb/s",
                      "--piece", "64KiB")
     check(d["barrier"] is True, d)
-    # a piece's way out before the link, a piece's way back behind it
+    # A piece is copied out before the link and copied back after it.
     check(d["simulated_with_copies_ms"] > d["simulated_ms"] + 1, d)
-    # all that is sent, then all layers: 2.4 MB at 0.5 Gb/s and 18 ms
+    # Everything is sent, then all layers run: 2.4 MB at 0.5 Gb/s, and 18 ms.
     check(d["ideal_ms"] > 18 + 6.4, d)
 
 
 def test_a_device():
-    """Every tensor goes through the pipeline of devices, and sums are right.
-    Copies slower than the link: 2.4 MB at 0.3 Gb/s, which the optimum has."""
+    """Every tensor passes the pipeline of devices, and sums are right. Copies
+    are slower than the link: the optimum includes 2.4 MB at 0.3 Gb/s."""
     d = check_policy("bytescheduler", "--device", "fake", "--copy", "300Mb/s",
                      "--piece", "64KiB")
     check(d["device"] == "fake" and d["ideal_ms"] > 64, d)
@@ -86,8 +87,8 @@ def test_a_device():
 
 
 def test_a_gpu():
-    """Its memory is where no address of this process is, and its runtime a
-    stand-in (test/cuda)."""
+    """The GPU's memory is outside this process's address space, and its runtime
+    is a stand-in (test/cuda)."""
     d = check_policy("bytescheduler", "--device", "cuda", "--piece", "64KiB",
                      SUMWIRE_CUDART=rig.program("test/cuda/cudart-fake-13.so"))
     check(d["device"] == "cuda", d)
@@ -138,7 +139,7 @@ def test_table():
 
 
 def rank_of(pid):
-    """The command line of one of the ranks below a process, if there is one."""
+    """Return the command line of a rank below a process, or None."""
     for path in glob.glob(f"/proc/{pid}/task/{pid}/children"):
         with open(path, encoding="ascii") as f:
             children = f.read().split()
@@ -154,7 +155,7 @@ def rank_of(pid):
 
 
 def test_told_to_end():
-    """All goes with it: processes, sockets, and where the report was to be."""
+    """Everything ends with it: processes, sockets, and the unfinished report."""
     for number in signal.SIGINT, signal.SIGTERM:
         with tempfile.TemporaryDirectory(dir="/tmp") as tmp:
             os.mkdir(tmp + "/run")

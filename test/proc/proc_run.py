@@ -1,4 +1,4 @@
-# proc_run.py - sumwire run: N processes, their output, their ends
+# proc_run.py - sumwire run: N processes, their output and their ends
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 import os
@@ -17,8 +17,8 @@ SHORT_S = 60
 
 
 class Run:
-    """One sumwire run, under a command or not; at its end nothing may be left
-    of it."""
+    """A sumwire run, possibly under another command; it must leave nothing
+    behind."""
 
     def __init__(self, *args, under=()):
         self.args, self.under = args, under
@@ -33,7 +33,7 @@ class Run:
     def __exit__(self, kind, value, trace):
         if kind:
             print(self.p.out(), self.p.log(), flush=True)
-        else:  # the kernel may not have done with who was killed
+        else:  # the kernel may still be cleaning up killed processes
             with contextlib.suppress(rig.Failure):
                 wait_until(lambda: not members_of_run(self.p.pid), rig.STOP_S,
                            "end of all")
@@ -51,7 +51,8 @@ class Run:
 
 
 def members_of_run(sid):
-    """Processes of the session of a run; each has a group of its own."""
+    """Return the processes in the session of a run; each has a process group of
+    its own."""
     return [pid for pid, _, session, _ in rig.processes() if session == sid]
 
 
@@ -75,7 +76,7 @@ def test_sums_and_tags():
 
 
 def test_shared_agents():
-    """Two agents of two local ranks each: one job of four ranks."""
+    """Two agents with two local ranks each run one job of four ranks."""
     with Run("-np", 4, "--local-ranks", 2, *client(
             "--tensor", "t:100000:f32", "--steps", "3")) as p:
         wait_until(lambda: p.code() is not None or len(p.children()) == 7,
@@ -101,7 +102,7 @@ def test_environment():
 
 
 def test_lines_are_whole():
-    """Two write halves of lines in turn, to stdout and stderr."""
+    """Two processes write half lines in turn, to stdout and stderr."""
     text = ("for i in 1 2 3 4 5; do printf a; sleep 0.01; echo b; "
             "printf c >&2; sleep 0.01; echo d >&2; done; printf last")
     with shell(text, "-np", "2") as p:
@@ -114,7 +115,7 @@ def test_lines_are_whole():
 
 
 def test_odd_folders():
-    """A configuration cannot name them."""
+    """A configuration file cannot contain these folders."""
     with tempfile.TemporaryDirectory(prefix="sumwire-proc-") as folder:
         for name in rig.layouts("x#1", "it's", "a b"):
             os.mkdir(os.path.join(folder, name))
@@ -134,7 +135,7 @@ def test_no_tags():
 
 
 def test_first_bad_exit_code():
-    """Rank 1 fails, the others end by SIGTERM when the grace is over."""
+    """Rank 1 fails; the others get SIGTERM after the grace period."""
     with shell("[ $RANK = 1 ] && exit 7; sleep 100", "-np", "3", "--grace",
                "300ms") as p:
         p.wait_error(r"rank 1 ended with exit code 7",
@@ -143,8 +144,8 @@ def test_first_bad_exit_code():
 
 
 def test_killed_rank_counts_first():
-    """Another one has ended before it, perhaps because of it: whose number is
-    free when the end has been seen."""
+    """Rank 0 fails before rank 1 is killed, perhaps because of rank 1. Rank 0's
+    pid is free once the launcher has seen its end."""
     text = ("if [ $RANK = 0 ]; then echo $$ > $TMPDIR/zero; "
             "mv $TMPDIR/zero $TMPDIR/over; exit 3; fi; "
             "while [ ! -e $TMPDIR/over ]; do sleep 0.05; done; "
@@ -157,7 +158,8 @@ def test_killed_rank_counts_first():
 
 
 def test_asynchronous():
-    """The others go on as long as they like; the first bad code is kept."""
+    """The others run as long as they like; the exit code is that of the first
+    failure."""
     text = ("[ $RANK = 1 ] && exit 7; [ $RANK = 2 ] && kill -9 $$; sleep 1; "
             "echo went on")
     with shell(text, "-np", "3", "--asynchronous", "--grace", "10ms") as p:
@@ -171,8 +173,8 @@ def test_asynchronous():
 
 
 def test_killed_rank_is_named():
-    """The others learn of it through sumwire and say who it was.  The agent may
-    still push what the rank submitted last."""
+    """The other ranks get the error through sumwire, and it names the rank. The
+    agent may still push what the killed rank submitted last."""
     args = client("--tensor", "t:1000000:f32", "--steps", "3")
     text = ('[ $RANK = 1 ] && set -- "$@" --steps 2 --misbehave die; exec "$@"')
     with Run("-np", 2, "--", "sh", "-c", text, "sh", *args) as p:
@@ -181,7 +183,7 @@ def test_killed_rank_is_named():
 
 
 def test_who_does_not_end_is_killed():
-    # rank 0 fails only when rank 1 is deaf
+    # Rank 0 must fail only after rank 1 ignores signals.
     text = ("if [ $RANK = 0 ]; then while [ ! -e $TMPDIR/deaf ]; do sleep "
             "0.05; done; exit 3; fi; trap '' TERM; touch $TMPDIR/deaf; "
             "sleep 100 & sleep 100")
@@ -207,7 +209,7 @@ def test_signals_are_passed_on():
 
 
 def test_a_signal_to_all():
-    """Also to the daemons: they go on as long as a rank does."""
+    """Signal the daemons as well: they run as long as a rank does."""
     args = client("--tensor", "t:1000:f32", "--steps", "1000000000", "--rest", "10")
     text = "trap '' TERM INT USR1; exec \"$@\""
     for number in signal.SIGTERM, signal.SIGUSR1:
@@ -227,7 +229,7 @@ def test_a_signal_to_all():
 
 
 def pending(pid):
-    """Signals that a process has not taken yet."""
+    """Return the signals that are pending at a process."""
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         found = re.search(r"ShdPnd:\s*(\w+)", f.read())
     check(found, f"process {pid} has ended")
@@ -236,7 +238,7 @@ def pending(pid):
 
 
 def test_signal_while_daemons_stop():
-    """They hear that nobody waits; the server stands still until then."""
+    """Daemons get a second signal; the server is stopped until then."""
     with shell("while [ ! -e $TMPDIR/end ]; do sleep 0.05; done", "-np", "1",
                "--verbose") as p:
         wait_until(lambda: len(p.children()) == 3, SHORT_S, "rank")
@@ -257,7 +259,7 @@ def test_signal_while_daemons_stop():
 
 
 def test_daemon_dies():
-    """Its end is named, and the rank gets an error that ends it."""
+    """The launcher names the daemon, and the rank ends with an error."""
     with Run("-np", 1, *client(
             "--tensor", "t:1000:f32", "--steps", "1000000000",
             "--no-check")) as p:
@@ -270,8 +272,8 @@ def test_daemon_dies():
 
 
 def test_server_gets_no_core():
-    """For longer than a job's default of silence: it has not ended, so the sums
-    go on."""
+    """The server is stopped for longer than the default dead_after: it has not
+    ended, so the sums continue."""
     with Run("-np", 1, *client("--tensor", "t:1000:f32", "--steps",
                                "1000000000")) as p:
         p.await_out("step 0 exact")
@@ -294,7 +296,7 @@ def is_daemon(pid, role):
 
 
 def test_the_command_is_killed():
-    """Then the kernel ends ranks and daemons; only the folder stays."""
+    """The kernel then ends ranks and daemons; only the folder stays."""
     run = Run("-np", 2, "sleep", "1000")
     p = run.__enter__()
     try:
@@ -307,13 +309,13 @@ def test_the_command_is_killed():
 
 
 def denied(calls):
-    """A run in which these system calls fail, as by a container's filter."""
+    """Run with these system calls failing, as under a container's filter."""
     return Run("-np", 2, *client("--tensor", "t:100000:f32"),
                under=(sys.executable, deny.__file__, calls))
 
 
 def test_denied_system_calls():
-    """Another way works, or an error names the call."""
+    """The launcher uses a substitute, or reports the call in an error."""
     for calls in rig.layouts("madvise", "fallocate",
                              "setpgid,fallocate,madvise"):
         with denied(calls) as p:

@@ -1,5 +1,6 @@
-/* proc_say.h - how the test programs end, and say how far they got.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* proc_say.h - how the test programs end and report their progress.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_TEST_PROC_PROC_SAY_H
 #define SW_TEST_PROC_PROC_SAY_H
 
@@ -16,7 +17,7 @@ static inline void proc_say(const char *text)
 	fflush(stdout);
 }
 
-/* On an error say it, leave the job and end. */
+/* On an error print it, leave the job and exit. */
 static inline void proc_must(struct sw_client **c, int err, const char *where)
 {
 	if (!err)

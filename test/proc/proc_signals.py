@@ -1,4 +1,4 @@
-# proc_signals.py - daemons that are told to end, by which signal and how often
+# proc_signals.py - signals that end daemons, once and repeatedly
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -12,12 +12,12 @@ import unittest.mock
 import rig
 from rig import Net, check
 
-# A process that learns of an end only by silence waits longer than a test.
+# A process that notices an end only by silence waits longer than a test.
 FOREVER = {"dead_after": "600s"}
 
 
 def hang_up(net, name):
-    """It ends as by SIGTERM.  Whether it has left anything, the rig looks."""
+    """Send SIGHUP: the daemon ends as by SIGTERM; the rig checks for leftovers."""
     p = net.daemons.pop(name)
     p.signal(signal.SIGHUP)
     code = p.wait(rig.STOP_S)
@@ -25,7 +25,7 @@ def hang_up(net, name):
 
 
 def test_hangup_of_a_server():
-    """All are told."""
+    """All ranks get an error."""
     with Net(job=FOREVER) as net:
         net.start_all()
         clients = rig.start_forever(net)
@@ -35,7 +35,7 @@ def test_hangup_of_a_server():
 
 
 def test_hangup_of_an_agent():
-    """Its own process is told, and the others'."""
+    """Its own process and the others' get an error."""
     with Net(job=FOREVER) as net:
         net.start_all()
         clients = rig.start_forever(net)
@@ -45,14 +45,14 @@ def test_hangup_of_an_agent():
 
 
 def test_hangup_that_is_ignored():
-    """nohup has said so."""
+    """nohup made it ignore the signal."""
     with Net(agents=1) as net:
         p = net.run("a", "nohup", rig.sumwire(), "server", "--config",
                     net.write_ini("a"))
         net.daemons["a"] = p
         p.await_text(r"is ready")
         p.signal(signal.SIGHUP)
-        for _ in range(3):  # the control thread has looked for signals
+        for _ in range(3):  # the control thread has checked for signals
             net.stats("a")
 
 
@@ -60,8 +60,7 @@ IGNORED = signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPIPE
 
 
 def test_signals_for_the_ranks():
-    """Schedulers send them to all processes of a job, to say that it ends
-    soon."""
+    """Schedulers signal all processes of a job shortly before it ends."""
     with Net() as net:
         net.start_all()
         clients = rig.start_forever(net)
@@ -73,7 +72,7 @@ def test_signals_for_the_ranks():
 
 
 def run_drained(net, numbers, **daemons):
-    """Told to end, they go on until the clients have ended."""
+    """Signalled daemons drain until their clients have ended."""
     for name in daemons["told"]:
         net.ini[name]["node"]["drain"] = "600s"
     net.start_all()
@@ -94,7 +93,7 @@ def run_drained(net, numbers, **daemons):
 
 
 def test_drain():
-    """However often they are told."""
+    """Repeated signals do not shorten the drain."""
     numbers = signal.SIGTERM, signal.SIGINT, signal.SIGTERM
     with Net() as net:
         run_drained(net, numbers, told=[*net.servers, *net.agents])
@@ -103,7 +102,7 @@ def test_drain():
 
 
 def test_service_manager():
-    """It hears of the start, of life and of the end; SIGHUP reloads."""
+    """The service manager gets READY, keepalives and STOPPING; SIGHUP reloads."""
     with Net(agents=1) as net, tempfile.TemporaryDirectory() as folder, \
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(os.path.join(folder, "notify"))
@@ -149,7 +148,7 @@ input()
 
 
 def test_drain_of_a_job_without_tensors():
-    """A process is attached, and has declared nothing so far."""
+    """One process is attached and has declared nothing."""
     with Net(agents=1) as net:
         net.ini["a"]["node"]["drain"] = "600s"
         net.start_all()
@@ -162,7 +161,7 @@ def test_drain_of_a_job_without_tensors():
                     ATTACH)
         p.await_out("attached")
         server = net.daemons.pop("a")
-        server.await_text("agent 0 joined")  # on its own, after the attach
+        server.await_text("agent 0 joined")  # the agent joins by itself after the attach
         server.signal(signal.SIGTERM)
         server.await_text("draining")
         time.sleep(1)
@@ -173,7 +172,7 @@ def test_drain_of_a_job_without_tensors():
 
 
 def test_drain_has_a_limit():
-    """SIGQUIT sets it to none."""
+    """SIGQUIT reduces the limit to zero."""
     for drain, number in ("1s", signal.SIGTERM), ("600s", signal.SIGQUIT):
         with Net(job=FOREVER) as net:
             for name in net.ini:
@@ -193,7 +192,8 @@ def state(p):
 
 
 def test_a_command_that_stood_still():
-    """As by Ctrl-Z and fg, while it waits for an answer."""
+    """Stop and continue a command, as by Ctrl-Z and fg, while it waits for an
+    answer."""
     with Net(agents=1) as net:
         net.start("a")
         net.daemons["a"].signal(signal.SIGSTOP)
@@ -210,20 +210,20 @@ def test_a_command_that_stood_still():
 
 
 def tell_twice(p):
-    """The second comes when it has said that it heard the first."""
+    """Send the second signal after the log line about the first."""
     p.signal(signal.SIGTERM)
     p.await_text(r"shutting down: draining open requests")
     p.signal(signal.SIGTERM)
 
 
 def tell_at_once(p):
-    """Both are there before it has done anything."""
+    """Send both signals before the process can act on either."""
     p.signal(signal.SIGTERM)
     p.signal(signal.SIGINT)
 
 
 def run_hurried(name, tell, *patterns):
-    """A sum that cannot be completed is not waited for any longer."""
+    """The daemon stops waiting for a sum that cannot complete."""
     with Net() as net:
         net.start_all()
         eager = net.client(0, *rig.SMALL, "--steps", "2")

@@ -1,4 +1,5 @@
-# proc_sim.py - sumwire-lab sim: the tutorial's descriptions, equal bytes, bad input
+# proc_sim.py - sumwire-lab sim: the tutorial's descriptions, determinism, bad
+# input
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 import json
@@ -37,7 +38,7 @@ def result_of(text):
 
 
 def test_descriptions():
-    """Run the descriptions of conf/lab; each gives the same bytes twice."""
+    """Run the descriptions of conf/lab twice; both runs give the same bytes."""
     for name in sorted(n for n in os.listdir(CONF) if n.endswith(".ini")):
         with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
             path = os.path.abspath(os.path.join(CONF, name))
@@ -47,13 +48,14 @@ def test_descriptions():
 
 
 def limit_files(n):
-    """Let this process write no file of more than @n bytes."""
+    """Limit this process to files of at most @n bytes."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (n, n))
 
 
 def test_sweep():
-    """A sweep goes on where it was interrupted, with any number of threads."""
+    """An interrupted sweep continues where it stopped, with any number of
+    threads."""
     text = "[net]\nrate = 1Gb/s, 10Gb/s\n" + JOB + "policy = fifo, p3\n"
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
@@ -62,7 +64,7 @@ def test_sweep():
         check(whole.returncode == 0 and whole.stdout.count("\n") == 5, whole)
         with open(os.path.join(d, "a.csv"), encoding="utf-8") as f:
             rows = f.read()
-        # Two points are done, a third one's line was being written.
+        # Two points are done; the third one's line was partly written.
         with open(os.path.join(d, "b.csv"), "w", encoding="utf-8") as f:
             f.write("\n".join(rows.split("\n")[:4]) + "\n2,job,0,1")
         again = sim("x.ini", "--out", "b.csv", "--plot", "p.svg", "--y", "round", cwd=d)
@@ -94,7 +96,7 @@ def test_sweep():
 
 
 def test_seeds():
-    """A range of seeds is a sweep, whose means come with their confidence."""
+    """A range of seeds is a sweep; its means have confidence intervals."""
     text = ("[net]\nrate = 1Gb/s\nloss = 0.5%\n" + JOB + "policy = fifo, p3\n[run]\n"
             "seed = 4-7\n")
     rows = sim_text(text).stdout.splitlines()
@@ -129,7 +131,7 @@ def test_cut_point():
 def test_goodput():
     """Two agents and a server fill its link; sums stay exact while frames are lost."""
     clean = result_of("[net]\nrate = 1Gb/s\n" + JOB)["jobs"][0]
-    # The server's link carries 95 % less headers, for two agents.
+    # The server's link carries 95 %, minus headers, for two agents.
     check(0.42e9 < clean["goodput_bit_s"] < 0.475e9, clean)
     check(clean["retransmissions"] < 10, clean)
     bad = result_of("[net]\nrate = 1Gb/s\nloss = 1%\ncorrupt = 1%\nreorder = 1%\n"
@@ -156,7 +158,8 @@ def test_options():
 
 
 def test_lcores():
-    """Polling cores of a server share its link, and the time that frames take."""
+    """Polling cores of a server share its link and the processing time of
+    frames."""
     rows = sim_text("[net]\nrate = 100Gb/s\nbuffer = 4MiB\nframe = 1us\n[job]\nagents = gpu[0-3]\n"
                     "servers = cpu0\ntensors = 2\nsize = 4MiB\nrounds = 3\n"
                     "server_lcores = 1, 2, 4\n").stdout.splitlines()
@@ -177,7 +180,8 @@ LINKS = ("[net]\ntopology = links\nswitches = a, b\nrate = 1Gb/s\n[link 1]\nfrom
 
 
 def test_links():
-    """A link has its own MTU, which agents find by PROBEs, and its own buffer."""
+    """A link has its own MTU, which agents find with PROBEs, and its own
+    buffer."""
     plain, narrow, small = (result_of(LINKS + more + JOB) for more in
                             ("", "mtu = 1500\n", "buffer = 20KiB\n"))
     check(plain["dropped"] == 0 and plain["longest_queue_bytes"] > 300000, plain)
@@ -189,7 +193,7 @@ def test_links():
 
 
 def test_ports():
-    """Frames come twice, a ring overflows, and a node keeps to its limit."""
+    """Frames are duplicated, a ring overflows, and a node obeys its limit."""
     once, twice = (result_of(f"[net]\nrate = 1Gb/s\nduplicate = {chance}\n" + JOB)
                    for chance in ("0%", "10%"))
     check(twice["jobs"][0]["wrong_elements"] == 0 and twice["jobs"][0]["rounds"] == 3, twice)
@@ -215,7 +219,7 @@ def test_stragglers():
 
 
 def test_copies():
-    """Jobs alike have nodes of their own, and figures that are means."""
+    """Identical jobs have nodes of their own; figures are their means."""
     job = ("[net]\ntopology = leaf-spine\nleaf_nodes = 3\nbuffer = 8MiB\n[job]\nagents = gpu[0-1]\n"
            "servers = cpu0\nsize = 256KiB\nrounds = 3\ncopies = ")
     one, four = (result_of(job + n + "\n") for n in "14")
@@ -226,7 +230,8 @@ def test_copies():
 
 
 def test_async():
-    """Late agents delay nobody in an asynchronous job, whose values stay within their bounds."""
+    """Late agents delay no other agent in an asynchronous job, and its values
+    stay within their bounds."""
     job = ("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-3]\nservers = cpu0\nsize = 256KiB\nrounds = 10\n"
            "local_ranks = 1, 2\nstraggler = 30%\nstraggler_time = uniform 0s 20ms\nmode = ")
     p = sim_text(job + "synchronous, asynchronous\n", "--threads", "1")
@@ -238,7 +243,8 @@ def test_async():
 
 
 def test_collectives():
-    """Collectives of several ranks of an agent stay exact; parts travel one way alone."""
+    """Collectives of several local ranks stay exact; parts travel in one
+    direction only."""
     for servers in ("cpu[0-1]", "gpu[0-1]"):
         p = sim_text("[net]\nloss = 0.5%\n[job]\nagents = gpu[0-1]\nservers = " + servers +
                      "\nsizes = 3MiB, 1KiB\nlocal_ranks = 2\nrounds = 3\ncollective = "
@@ -250,7 +256,8 @@ def test_collectives():
 
 
 def test_late_acks():
-    """A sender whose data runs out before its window is full waits for a late ACK."""
+    """A sender that runs out of data before its window is full waits for a late
+    ACK."""
     out = result_of("[net]\nshared = yes\nbuffer = 2MiB\necn = 128KiB\n[run]\noracle = no\n"
                     "[job]\nagents = gpu[0-3]\nservers = cpu[0-1]\ntensors = 2\nsize = 4MiB\n"
                     "rounds = 3\npolicy = p3\n")
@@ -263,7 +270,7 @@ BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumw
 
 
 def test_records():
-    """Figures over time, a trace, and a link's frames as Wireshark reads them."""
+    """Figures over time, a trace, and a link's frames in Wireshark's format."""
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
             f.write("[net]\nbuffer = 64KiB\n" + JOB + "compute = 50us\n[record]\n"
@@ -301,7 +308,8 @@ def test_records():
 
 
 def test_traffic():
-    """Flows of others share a queue, a link that fails is left and used again."""
+    """Foreign flows share a queue; traffic leaves a failed link and returns
+    later."""
     alone = result_of("[net]\nrate = 1Gb/s\n" + JOB)["jobs"][0]["goodput_bit_s"]
     both = result_of("[net]\nrate = 1Gb/s\n" + JOB + "[traffic x]\nkind = udp\nfrom = o\n"
                      "to = cpu0\nrate = 500Mb/s\n")
@@ -319,13 +327,13 @@ def varint(n):
 
 
 def message(*fields):
-    """Protobuf's: (number, integer or bytes)."""
+    """Encode a Protobuf message: (number, integer or bytes)."""
     return b"".join(varint(f << 3) + varint(v) if isinstance(v, int)
                     else varint(f << 3 | 2) + varint(len(v)) + v for f, v in fields)
 
 
 def chakra(*nodes):
-    """A trace of (id, micros, comm_type, comm_size, ids it depends on)."""
+    """Make a trace of (id, micros, comm_type, comm_size, dependencies)."""
     out = [message((1, b"0.0.4"))]
     for number, micros, kind, size, deps in nodes:
         attrs = [(10, message((1, name), (9, value))) for name, value in
@@ -336,7 +344,7 @@ def chakra(*nodes):
 
 
 def chakra_run(trace, *args, more="", other=None):
-    """With an @other trace, that of rank 2, the agents have two ranks each."""
+    """Run a trace; with an @other trace for rank 2, each agent has two ranks."""
     names = {"x.et": trace} if other is None else {"x.0.et": trace, "x.2.et": other}
     with tempfile.TemporaryDirectory() as d:
         for name, text in names.items():
@@ -349,7 +357,7 @@ def chakra_run(trace, *args, more="", other=None):
 
 
 def test_chakra():
-    """A trace's computations and collectives; what is wrong with one has its node."""
+    """Run a trace's computations and collectives; errors name the node."""
     nodes = [(1, 300, None, 0, []), (7, 200, None, 0, [1]), (3, 0, 0, 1 << 20, [1]),
              (4, 0, 7, 1 << 20, [7, 3]), (5, 1000, None, 0, [4]), (6, 0, 2, 1 << 16, [5]),
              (8, 0, 5, 4096, [1]), (9, 50, None, 0, [1])]
@@ -372,7 +380,7 @@ def test_chakra():
 
 
 def test_chakra_of_each():
-    """Each agent follows a trace of its own; all call the same collectives."""
+    """Each agent follows its own trace; all call the same collectives."""
     nodes = [(1, 300, None, 0, []), (2, 0, 0, 1 << 20, [1]), (3, 0, 5, 4096, [2])]
     late = [(1, 9000, None, 0, []), (4, 5, None, 0, [1]), (5, 0, 0, 1 << 20, [4]),
             (6, 0, 5, 4096, [5])]
@@ -392,7 +400,8 @@ ROSTERS = ("[job]\nagents = gpu[0-2]\nservers = cpu[0-2], gpu[0-2]\ntensors = 1\
 
 
 def test_rosters():
-    """Servers come and go between rounds; a job joins again without those cut off."""
+    """Servers come and go between rounds; a job joins again without servers
+    that are cut off."""
     goodput = {}
     for key, more in [("all", ""), ("none", ""), ("some", "[roster x]\nservers = gpu[0-2]\n"
                       "at = 30ms\nfor = 30ms\nevery = 60ms\n[run]\noracle = no\n")]:
@@ -410,7 +419,8 @@ PLAIN = ("[net]\nrate = 1Gb/s\nbuffer = 16MiB\n[job]\nagents = gpu[0-3]\nsize = 
 
 
 def test_plain():
-    """A ring sends 3/2 of the bytes; servers return a tensor when all of it was pushed."""
+    """A ring sends 3/2 of the bytes; servers return a tensor when it is
+    completely pushed."""
     for transport, servers, share in [("ring", "cpu0", 2 / 3), ("server", "cpu[0-3]", 1),
                                       ("server", "gpu[0-3]", 2 / 3), ("server", "cpu0", 1 / 4)]:
         job = result_of(f"{PLAIN}{transport}\nservers = {servers}\n")["jobs"][0]
@@ -429,7 +439,8 @@ def figures(*args):
 
 
 def test_figures():
-    """One figure of the papers: its gain, its plot, its page; all are in the document."""
+    """Draw one figure of the papers: its gain, its plot, its page; the document
+    has all figures."""
     with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
         name = "bytescheduler-02"
         shutil.copy(os.path.join(CONF, "figures", name + ".ini"), a)
@@ -465,7 +476,7 @@ def test_figures():
 
 
 def test_lists():
-    """Lists of nodes step together."""
+    """Lists of nodes advance in step."""
     text = (JOB.replace("gpu[0-1]", "gpu0 | gpu[0-1]").replace("cpu0", "cpu0 | cpu[0-1]"))
     p = sim_text(text, "--out", "x.csv")
     check(p.returncode == 0 and p.stdout.count("\n") == 3, p)

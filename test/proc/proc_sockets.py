@@ -1,7 +1,7 @@
-# proc_sockets.py - where sockets lie that were given a name alone, and what stays
+# proc_sockets.py - the place of sockets configured by name only, and leftovers
 # SPDX-License-Identifier: BSD-3-Clause
-"""Root's folder for sockets is the system's, where other tests' daemons have theirs
-at the same time: so root's /run is an empty one here."""
+"""Root's folder for sockets is the system's, where other tests' daemons have
+theirs at the same time. So these tests give root an empty /run."""
 import os
 import signal
 import subprocess
@@ -15,7 +15,7 @@ CONF = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..",
 
 
 class Home:
-    """A user's folder for sockets: root's is the system's."""
+    """A user's folder for sockets; root's is the system's."""
 
     def __init__(self, net):
         self.net = net
@@ -57,7 +57,8 @@ def end(*daemons):
 
 
 def test_ready_files():
-    """They work as they are, in a folder that nobody else can write to."""
+    """The packaged files work unchanged, in a folder that only their user can
+    write to."""
     with Net(agents=1) as net:
         home = Home(net)
         server, agent = home.daemon("server"), home.daemon("agent")
@@ -75,7 +76,7 @@ def test_ready_files():
 
 
 def test_killed_daemons():
-    """Sockets that they leave behind are removed when the next ones start."""
+    """The next daemons remove the sockets that killed ones left behind."""
     with Net(agents=1) as net:
         home = Home(net)
         for p in home.daemon("server"), home.daemon("agent"):
@@ -86,7 +87,7 @@ def test_killed_daemons():
 
 
 def run_killed(net, limit_s=rig.START_S):
-    """sumwire run, killed when its rank runs; returns the folder it leaves."""
+    """Kill sumwire run while its rank runs; return the folder that it leaves."""
     p = net.run("run", "env", "TMPDIR=" + net.folder, rig.sumwire(), "run",
                 "-np", "1", "sh", "-c", "echo here; exec sleep 100")
     p.await_out(r"here", limit_s)
@@ -105,7 +106,7 @@ def test_killed_run():
 
 
 def test_default_agent():
-    """Where neither a file nor a variable says where it is."""
+    """Neither a file nor a variable gives the agent's path."""
     with Net(agents=1) as net:
         home = Home(net)
         server, agent = home.daemon("server"), home.daemon("agent")
@@ -118,7 +119,7 @@ def test_default_agent():
 
 
 def enter():
-    """Go on with a /run of our own, where that can be."""
+    """Continue with a /run of our own if possible."""
     if os.geteuid() or os.environ.get("SUMWIRE_RUN"):
         return
     run = ["unshare", "-m", "sh", "-c",

@@ -1,10 +1,11 @@
-# proc_systemd.py - the units, under a systemd of their own
+# proc_systemd.py - the systemd units, under a systemd of their own
 # SPDX-License-Identifier: BSD-3-Clause
 """systemd is PID 1 in namespaces of its own, over a copy of this machine's
-files that keeps what is written (overlayfs) for as long as the test runs.  It
-starts a server and two agents on three ports of a bridge, one of them a port
-of the kernel's UDP, whose unit has no capability; an ordinary user trains; an agent is killed and comes back; all are stopped.  The script that
-does this inside says what it saw, line by line."""
+files that keeps writes (overlayfs) for the duration of the test. It starts a
+server and two agents on three ports of a bridge; one is a port of the kernel's
+UDP, whose unit has no capability. An ordinary user trains; an agent is killed
+and restarts; all are stopped. The script inside reports the events line by
+line."""
 import glob
 import os
 import re
@@ -143,7 +144,8 @@ def fill(root):
     write(root, "/try.log", "")
     for name, text in UNITS.items():
         write(root, "/etc/systemd/system/" + name, text)
-    # systemd reads those of /usr and /usr/local; a build may have another prefix
+    # systemd reads the units of /usr and /usr/local; a build may have another
+    # prefix.
     for unit in glob.glob(root + "/**/lib/systemd/system/sumwire*",
                           recursive=True):
         shutil.copy(unit, root + "/etc/systemd/system")
@@ -155,7 +157,7 @@ def fill(root):
 
 
 def boot(top, limit_s):
-    """Output of the script inside, and the reason if it has none."""
+    """Return the output of the script inside, or the reason if it has none."""
     mnt, pack = top + "/mnt", top + "/pack"
     os.mkdir(mnt)
     os.mkdir(pack)

@@ -1,4 +1,4 @@
-# proc_topo.py - sumwire-lab topo: machines of both papers' kinds, and of none
+# proc_topo.py - sumwire-lab topo: machines of both papers' kinds, and others
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -11,7 +11,7 @@ from rig import check
 HERE = os.path.dirname(os.path.abspath(__file__))
 MACHINES = os.path.join(HERE, "../topo")
 EXAMPLE = os.path.join(HERE, "../../conf/machines/pcie.ini")
-# the paper's figures of its PCIe machines
+# The paper's figures for its PCIe machines.
 MEASURED = "--pcie", "104.8Gb/s", "--cross", "80Gb/s"
 ASSISTED_S, MIXED_S = 7 / 52.4, 1.6 / 13.1
 
@@ -57,8 +57,8 @@ def test_pcie_tree():
 
 
 def test_pcie_plan():
-    """Section 4.2.1 of the paper, which prints 0.129 and 0.141 s; the 23.7 %
-    that it says the second is below a ring are those of 0.134."""
+    """Section 4.2.1 of the paper prints 0.129 and 0.141 s. It also says that
+    the second is 23.7 % below a ring, which matches 0.134."""
     p = recorded("pcie", *MEASURED)
     for text in ("S_n = 0, S_g = 2, without NVLink): CPU-assisted aggregation",
                  "P0: GPU0 to GPU3 reduce-scatter 1 GB under it; each copies "
@@ -85,7 +85,7 @@ def test_nvlink():
     check(d["plan"]["s_n"] == 1 and d["plan"]["s_g"] == 3, d)
     check(d["plan"]["way"] == "root" and d["plan"]["root"] == 2 and
           d["plan"]["copied_bytes"] == [0, 0, 1e9, 0, 0, 0, 0, 0], d)
-    # beside what the NIC carries: nothing, a quarter, all
+    # Besides the NIC's traffic: nothing, a quarter, everything.
     check(near(t["root"]["time_s"], 1.75 / 13.1) and
           near(t["reduce_scatter"]["time_s"], 2 / 13.1) and
           near(t["root_beside_nic"]["time_s"], 2.75 / 13.1), t)
@@ -103,7 +103,7 @@ def test_a_description_alone():
 
 
 def test_a_description_changes_a_recording():
-    """The NIC of the first machine under P1 instead: asymmetric."""
+    """Move the NIC of the first machine to P1: asymmetric."""
     with tempfile.NamedTemporaryFile("w", suffix=".ini") as f:
         f.write("[nic eth0]\nswitch = 1\n[machine]\nnvlink = 1200Gb/s\n")
         f.flush()
@@ -136,7 +136,7 @@ def test_bad_recordings():
         for text in "", "no XML", good[:3000], "<a><b></a>":
             refused(topo("--xml", written(text)), 2,
                     "m.xml: is not the XML of a machine")
-        # on which hwloc 2.9 itself ends by a signal
+        # hwloc 2.9 itself crashes on this input.
         lost = good.replace('complete_cpuset="0x0000000c" ', "", 1)
         check(lost != good, "another recording")
         refused(topo("--xml", written(lost)), 2, "m.xml: ")

@@ -1,4 +1,4 @@
-# proc_trace.py - sumwire trace: every event of a job, read back one by one
+# proc_trace.py - sumwire trace: check every recorded event of a job
 # SPDX-License-Identifier: BSD-3-Clause
 """A trace of a whole job must agree with the counters of its daemons."""
 import collections
@@ -38,7 +38,7 @@ def trace(*args, code=0):
 
 
 def begin(net, path, name="trace", what="trace", more=()):
-    """Record all daemons of @net until the process is told to end."""
+    """Record all daemons of @net until the process gets a signal."""
     output, *options = more or OUTPUT[what]
     before = {n: net.daemons[n].log().count(f"{what}: recording") for n in net.daemons}
     p = net.run(name, rig.sumwire(), what, "--time", "0", output, path, *options,
@@ -56,11 +56,11 @@ def read(*files, path):
         return p, json.load(f)
 
 
-# --- one event after the other ---
+# --- single events ---
 
 def check_slices(events):
-    """Slices of a track come in their order.  A call's states lie in the call's slice;
-    other slices do not overlap."""
+    """Check that slices of a track are in order. A call's states lie within the
+    call's slice; other slices do not overlap."""
     around, begun = collections.defaultdict(list), {}
     for e in events:
         if e["ph"] != "X":
@@ -81,7 +81,7 @@ def check_slices(events):
 
 
 def check_names(events):
-    """Every track has a name, every event a known kind."""
+    """Check that every track has a name and every event a known kind."""
     named_tracks = {(e["pid"], e["tid"]) for e in events
                     if e["ph"] == "M" and e["args"]["name"]}
     for e in events:
@@ -90,8 +90,8 @@ def check_names(events):
 
 
 def check_arrows(events):
-    """An arrow begins once, ends once, and touches slices in the order of a
-    chunk's life.  Returns how many go the whole way."""
+    """Check that each arrow begins once, ends once, and touches slices in the
+    order of a chunk's life. Return the number of complete arrows."""
     slices = {(e["pid"], e["tid"], e["ts"]): e for e in events
               if e["ph"] == "X"}
     arrows = collections.defaultdict(list)
@@ -117,7 +117,7 @@ def check_arrows(events):
 
 
 def sums(events, pid, name, is_new=False):
-    """Count and bytes of a daemon's slices of this name."""
+    """Return the number and bytes of a daemon's slices with this name."""
     got = [e["args"] for e in events if e["ph"] == "X" and e["pid"] == pid and
            e["name"] == name and e.get("cat") == "chunk" and
            not (is_new and e["args"].get("retransmission"))]
@@ -125,7 +125,7 @@ def sums(events, pid, name, is_new=False):
 
 
 def check_sums(events, pids, stats):
-    """Traced events agree with the counters."""
+    """Check that traced events agree with the counters."""
     for name, pid in pids.items():
         s = stats[name]
         pushed = "fold" if name == "a" else "push"
@@ -140,7 +140,7 @@ def check_sums(events, pids, stats):
 
 
 def pids_of(net, data):
-    """A daemon's process in the trace."""
+    """Return the trace's process for each daemon."""
     nodes = {d["pid"]: i + 1 for i, d in enumerate(data["otherData"]["daemons"])}
     return {n: nodes[p.pid] for n, p in net.daemons.items()}
 
@@ -162,7 +162,7 @@ def check_calls(events, pids, steps):
 
 
 def move_clock(path, moved, pid, by_ns):
-    """Let the daemon @pid of a trace be of another machine."""
+    """Move the clock of daemon @pid in a trace, as on another machine."""
     with open(path, "rb") as f:
         data = bytearray(f.read())
     at, mine = 8, None
@@ -183,14 +183,14 @@ def move_clock(path, moved, pid, by_ns):
 
 
 def check_clocks(net, raw, folder):
-    """A clock that is 5 s ahead is found, within the bound that is printed."""
+    """Check that a clock that is 5 s ahead is found, within the printed bound."""
     moved, path = os.path.join(folder, "moved"), os.path.join(folder, "m.json")
     move_clock(raw, moved, net.daemons["agent1"].pid, 5_000_000_000)
     p, data = read(moved, path=path)
     check(re.search(r"clock aligned within [\d.]+ us", p.stderr), p.stderr)
     clocks = {d["pid"]: d for d in data["otherData"]["daemons"]}
     a, moved = (clocks[net.daemons[n].pid] for n in ("a", "agent1"))
-    error_ns = a["error_ns"] + moved["error_ns"]  # one is the measure
+    error_ns = a["error_ns"] + moved["error_ns"]  # the other daemon is the reference
     ahead_ns = moved["offset_ns"] - a["offset_ns"]
     check(a["aligned"] and moved["aligned"] and
           0 < abs(ahead_ns - 5_000_000_000) + error_ns <= 2 * error_ns,
@@ -199,7 +199,7 @@ def check_clocks(net, raw, folder):
 
 
 def check_bad_files(raw, folder):
-    """Files that are cut or are no trace."""
+    """Check truncated files and files that are no trace."""
     with open(raw, "rb") as f:
         data = f.read()
     path = os.path.join(folder, "cut")
@@ -225,7 +225,8 @@ def check_bad_files(raw, folder):
 
 
 def check_bad_ends(net, folder):
-    """A full disk, and a daemon that dies, end a trace with what it has."""
+    """Check that a full disk, or a daemon's death, ends a trace with the events
+    so far."""
     p = trace(unique("a"), "--output", "/dev/full", code=1)
     check("No space left" in p.stderr, f"{p}")
     raw, path = os.path.join(folder, "early"), os.path.join(folder, "e.json")
@@ -241,12 +242,12 @@ def check_bad_ends(net, folder):
     check(check_arrows(data["traceEvents"]) > 0, "no arrow")
     for c in clients:
         c.destroy()
-    net.start("agent1")  # collects what the other has left
+    net.start("agent1")  # removes the killed daemon's files
 
 
 def check_copies(events):
-    """Processes copy into shared memory before the agent takes a call, and out of it
-    until the call ends."""
+    """Check that processes copy into shared memory before the agent takes a
+    call, and out of it until the call ends."""
     calls = collections.defaultdict(list)
     for e in events:
         if e.get("cat") == "call":
@@ -262,7 +263,8 @@ def check_copies(events):
 
 
 def test_device():
-    """Tensors and collectives of a device; it makes several copies at once."""
+    """Trace tensors and collectives of a device, which makes several copies at
+    once."""
     with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()
         raw = os.path.join(folder, "raw")
@@ -281,7 +283,8 @@ def test_device():
 
 
 def check_full_disk(net, folder):
-    """A disk that fills up: the file ends with the last whole block."""
+    """Check that the file ends with the last complete block when the disk is
+    full."""
     raw, disk = os.path.join(folder, "full"), os.path.join(folder, "disk")
     os.mkdir(disk)
     clients = rig.start_forever(net, *TENSORS)
@@ -301,7 +304,8 @@ def check_full_disk(net, folder):
 
 
 def check_stopped_reader(net, folder):
-    """A reader that stops holds up nobody, and is waited for."""
+    """Check that a stopped reader delays no daemon, and that the daemon waits
+    for it."""
     raw = os.path.join(folder, "stopped")
     p = begin(net, raw, "stopped")
     p.signal(signal.SIGSTOP)
@@ -319,7 +323,7 @@ def check_stopped_reader(net, folder):
 
 
 def check_killed_reader(net, folder):
-    """The next reader follows one that was killed while it was stopped."""
+    """Check that the next reader can follow one that was killed while stopped."""
     raw = os.path.join(folder, "killed")
     p = begin(net, raw, "gone")
     p.signal(signal.SIGSTOP)
@@ -330,7 +334,7 @@ def check_killed_reader(net, folder):
 
 
 def test_readers():
-    """Readers whose disk is full, that stop, or die."""
+    """Readers whose disk is full, that stop, or that die."""
     with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()
         check_full_disk(net, folder)
@@ -339,7 +343,7 @@ def test_readers():
 
 
 def test_collectives():
-    """Agents that also sum, on two lcores, with faults; bytes agree."""
+    """Trace colocated agents on two lcores, with faults; byte counts agree."""
     local = (2, 1)
     faults = {"fault_loss": "0.5%", "fault_dup": "0.5%"}
     with named(Net(agents=2, servers=0, colocated=True, lcores=2,
@@ -373,7 +377,7 @@ def test_collectives():
 
 
 def test_one_machine():
-    """Collectives of two ranks of an agent make no frame: calls alone tell of them."""
+    """Collectives of two ranks of an agent make no frame: only calls show them."""
     with named(Net(agents=1, local=(2,))) as net:
         net.start_all()
         clients = proc_coll.start_local(net, (2,), "--seed", "8", "--colls", "1000000")
@@ -392,7 +396,7 @@ def test_one_machine():
 
 
 def check_pictures(path):
-    """A round as SVG, with the slices of all its chunks."""
+    """Draw a round as SVG, with the slices of all its chunks."""
     for how in "quick", "late":
         p = subprocess.run([sys.executable, PICTURE, path, how], check=True,
                            stdout=subprocess.PIPE, text=True,
@@ -403,7 +407,7 @@ def check_pictures(path):
 
 
 def test_events():
-    """A whole job; then what cannot be traced, or read."""
+    """Trace a whole job; then check inputs that cannot be traced or read."""
     with named(Net(agents=2)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()
         raw, path = os.path.join(folder, "raw"), os.path.join(folder, "t.json")
@@ -433,7 +437,7 @@ def test_events():
 
 
 def goodput(net):
-    """Bytes per second that the server folds, over a slice."""
+    """Return the bytes per second that the server folds over a slice of time."""
     was, then = net.stats("a")["push_bytes"], time.monotonic()
     time.sleep(SLICE_S)
     return (net.stats("a")["push_bytes"] - was) / (time.monotonic() - then)
@@ -441,8 +445,9 @@ def goodput(net):
 
 @rig.is_long
 def test_goodput_while_recorded():
-    """A trace, and a capture of headers, take turns with nothing, in short slices, over
-    udp ports of this machine.  The printed ratio holds on a quiet machine alone."""
+    """Alternate short slices with a trace, with a capture of headers and with
+    neither, over udp ports of this machine. The printed ratio is valid on a
+    quiet machine only."""
     ratios = collections.defaultdict(list)
     with named(Lo(servers=1)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()

@@ -1,6 +1,6 @@
-# proc_trace_bounds.py - trace --report names what bounds a step, whatever it is
+# proc_trace_bounds.py - trace --report names the bottleneck of each step
 # SPDX-License-Identifier: BSD-3-Clause
-"""One thing bounds the steps of a job; it must bound most steps of the report."""
+"""Each test gives a job one bottleneck; it must bound most steps of the report."""
 import contextlib
 import os
 import re
@@ -19,7 +19,7 @@ BOUND = re.compile(r"(\w+) \d+ % \(bound (\d+)\)")
 
 
 def bounds(net, path):
-    """How many steps of the next seconds each thing bounds."""
+    """Return how many steps of the next seconds each bottleneck bounds."""
     p = subprocess.run(
         [rig.sumwire(), "trace", "--time", "2s", "--report", "--output", path,
          *(unique(n) for n in net.daemons)], check=False, stdout=subprocess.PIPE,
@@ -77,7 +77,7 @@ def test_copy():
 
 
 def test_credit():
-    """A sixteenth of the tensor is on its way at most."""
+    """At most a sixteenth of the tensor is in flight."""
     bounded("credit", credit="16KiB")
 
 

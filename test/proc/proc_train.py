@@ -1,4 +1,4 @@
-# proc_train.py - trainings that must succeed, over one server and over two
+# proc_train.py - training runs that must succeed, over one server and over two
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
@@ -9,7 +9,7 @@ import rig
 from rig import Net, check
 
 STEPS_PER_EPOCH = 22
-GRADIENT_BYTES = 4 << 20  # at least
+GRADIENT_BYTES = 4 << 20  # minimum
 
 
 def check_traffic(result, epochs):
@@ -73,7 +73,8 @@ def test_faults_on_the_ports():
 
 
 def test_loss_without_a_number():
-    """The sentence stands alone, without a row of what is no number."""
+    """The sentence appears alone, without a table row of values that are not
+    numbers."""
     with Net() as net:
         net.start_all()
         p = net.train("--lr", "100", "--epochs", "1")
@@ -96,7 +97,7 @@ def folders_of(folder):
 
 
 def test_loopback():
-    """As apps/quickstart runs it; nothing is left behind."""
+    """Run as apps/quickstart does; nothing is left behind."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         p = loopback(folder, "--epochs", "2")
         try:

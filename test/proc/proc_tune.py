@@ -1,4 +1,5 @@
-# proc_tune.py - tuning of a running job: set, refused, tuned; nothing is timed
+# proc_tune.py - tuning of a running job: set, refused, found; times are not
+# checked
 # SPDX-License-Identifier: BSD-3-Clause
 import concurrent.futures
 import ctypes
@@ -139,8 +140,8 @@ def test_wrong_values_are_refused():
 
 
 def check_all_changed(net):
-    """A change is numbered when all agents have heard of the one before; the
-    last may come when one of them has left."""
+    """Check the number of changes: the job numbers a change when all agents
+    know the one before; the last may come after one agent has left."""
     changes = [net.stats(a)["tuning_changes"] for a in net.agents]
     check(0 < max(changes) <= min(changes) + 1,
           f"changes at the agents: {changes}")
@@ -159,8 +160,8 @@ PUSH_BYTES = 8000000  # 1 s at that rate
 
 
 def check_rate(ports=1, **keys):
-    """An agent's ports carry PUSH_BYTES for a push of as many.  A rate that is set
-    takes the time that the same rate takes from the start."""
+    """Check that an agent's ports carry PUSH_BYTES per push. A rate set later
+    takes the same time as the same rate from the start."""
     port = {"rate": f"{RATE_BIT_S // ports // 1000000}Mb/s",
             **keys.pop("port", {})}
     with Net(port=port, **keys) as net, \
@@ -192,7 +193,7 @@ def check_rate(ports=1, **keys):
 
 
 def test_a_rate_is_that_of_a_port_with_one_queue():
-    """All four lcores send through lcore 0, which alone is paced."""
+    """All four lcores send through lcore 0, and only lcore 0 is paced."""
     check_rate(agents=1, lcores=4, lanes=(4,))
 
 
@@ -202,8 +203,8 @@ def test_a_rate_is_divided_among_queues():
 
 
 def test_a_rate_is_that_of_serving_lcores_as_well():
-    """Each agent pushes half of a tensor to the other and sends it the results
-    of the other half, from four lcores that have no part of a worker."""
+    """Each agent pushes half of a tensor to the other, and sends results of the
+    other half from four lcores without a part of a worker."""
     for queues in rig.layouts(1, 4):
         check_rate(servers=0, colocated=True, lcores=4, port={"queues": queues})
 

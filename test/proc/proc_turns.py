@@ -1,12 +1,12 @@
-# proc_turns.py - turns of a server's lcore while another job comes and goes
+# proc_turns.py - turns of a server's lcore while another job starts and ends
 # SPDX-License-Identifier: BSD-3-Clause
-"""One agent, blue, pushes all the time; two others, red, declare 256 MiB, or
-SUMWIRE_TEST_TURNS times as much (16 are 4 GiB; 17 GiB of memory are needed),
-lose one of them, join and leave. The figures of turns from `sumwire stats` are
-printed beside their figures while a foreign program takes as much memory: that
-alone makes turns longer on a virtual machine. Others use the machine and may
-take the core away in the middle of a turn; so what is checked is that not
-every job makes turns long."""
+"""One agent, blue, pushes all the time. Two others, red, declare 256 MiB, or
+SUMWIRE_TEST_TURNS times as much (16 make 4 GiB, and need 17 GiB of memory),
+lose one of them, join and leave. The test prints the turn figures of `sumwire
+stats` beside figures taken while a foreign program takes as much memory,
+because that alone lengthens turns on a virtual machine. Other programs may take
+the core in the middle of a turn, so the test only checks that not every job
+lengthens turns."""
 import os
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def red(net, i, *args):
 
 
 def take_memory():
-    """As much as red declares, page by page."""
+    """Take as much memory as red declares, page by page."""
     subprocess.run([sys.executable, "-c", f"b'x' * {N_TENSORS << 28}"],
                    check=True, timeout=rig.RUN_S)
 
@@ -48,7 +48,7 @@ def await_end(net, n_jobs):
 
 
 class Show:
-    """A line for each part of the test: how often turns were long."""
+    """Prints, for each part of the test, how often turns were long."""
 
     def __init__(self, net, daemon):
         self.net, self.daemon, self.at = net, daemon, time.monotonic()

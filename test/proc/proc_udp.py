@@ -1,4 +1,4 @@
-# proc_udp.py - ports of type udp on lo: no namespace and no right is needed
+# proc_udp.py - ports of type udp on lo, without namespaces or rights
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -12,7 +12,7 @@ from hosts import UDP, Lo, no_rights
 from rig import (Skip, check, check_goes_on, end, run_refused, run_steps,
                  start_forever)
 
-# Parts of every size: many frames, one short one, and a last one that is odd.
+# Tensors of all sizes: many frames, one short frame, and an odd last frame.
 TENSORS = ("--tensor", "w:1000001:f32", "--tensor", "b:7:i32",
            "--tensor", "v:300000:i64", "--tensor", "h:12345:f16")
 FLOOD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "flood.py")
@@ -23,7 +23,7 @@ def run_all(net, **keys):
 
 
 def check_joined(net, *names, port="lo"):
-    """Their pushes left, and pushes for them arrived, by the dozen."""
+    """Check that pushes left, and arrived, in joined datagrams."""
     for name in names:
         stats = net.stats(name)
         frames, writes = (stats[f"port.{port}.{key}"] for key in
@@ -33,8 +33,8 @@ def check_joined(net, *names, port="lo"):
 
 
 def check_quiet(net):
-    """Nothing was cut wrongly, or went where it did not belong; but a frame may
-    come once more when its worker has gone."""
+    """Check that no datagram was split wrongly or misdirected. A frame may be
+    repeated after its worker has left."""
     for name in net.hosts:
         stats = net.stats(name)
         odd = {k: v for k, v in stats.items() if v and re.search(
@@ -48,9 +48,9 @@ def test_two_agents_two_servers():
     with Lo() as net:
         net.start_all()
         check("payload: up to 8192 B" in net.daemons["a"].log(), "payload")
-        for _ in range(2):  # memory goes and comes again
+        for _ in range(2):  # the second job reuses freed memory
             run_all(net)
-        # a server's results go to its agents in turns
+        # A server sends results to its agents in turn.
         check_joined(net, *net.hosts)
         stats = net.stats("a")
         check(stats["port.lo.rx_frames"] > 1.5 * stats["port.lo.rx_reads"],
@@ -85,7 +85,7 @@ def test_no_right_is_needed():
 
 
 def test_small_frames():
-    """By the dozen and more, up to what the kernel cuts one datagram into."""
+    """Datagrams join dozens of frames, up to the kernel's limit of pieces."""
     with Lo(servers=1, job={"payload": "1344"}, port={"burst": 64}) as net:
         net.start_all()
         run_all(net)
@@ -102,7 +102,7 @@ def test_colocated():
 
 
 def test_two_lcores():
-    """Every frame lands where it belongs: each lcore has its sockets."""
+    """Every frame arrives at its own lcore: each lcore has its sockets."""
     with Lo(lcores=2, lanes=(2, 2)) as net:
         net.start_all()
         run_all(net)
@@ -124,13 +124,13 @@ def test_colocated_with_two_lcores():
 
 
 def test_collectives_of_two_lcores():
-    """Groups, and local ranks, whose chunks are of several lcores."""
+    """Run groups and local ranks, with chunks of several lcores."""
     proc_lanes.run_colls((2, 2), 6, local=(2, 1), servers=1, lcores=2,
                          colocated=True, make=Lo)
 
 
 def test_one_queue_for_two_lcores():
-    """steering = handoff: lcore 0 has all sockets, and hands frames over."""
+    """steering = handoff: lcore 0 has all sockets and hands frames over."""
     with Lo(servers=1, lcores=2, port={"steering": "handoff"}) as net:
         net.start_all()
         run_all(net)
@@ -161,7 +161,7 @@ def test_two_local_ranks():
 
 @rig.is_long
 def test_stats_at_any_time():
-    """While jobs come, change their tuning and go; no figure shrinks."""
+    """Read while jobs start, change their tuning and end; no figure decreases."""
     kept = r"(?:rx|tx)_frames$|push_bytes$|chunks_done$"
     with Lo(servers=1, colocated=True, lcores=2, lanes=(2, 2)) as net:
         net.start_all()
@@ -179,10 +179,10 @@ def test_stats_at_any_time():
             run.wait_ok()
 
 
-# --- what goes wrong ---
+# --- failures ---
 
 def test_flood_of_garbage():
-    """At server and agents in mid-job; what is dropped is counted."""
+    """Flood server and agents in mid-job; counters show the drops."""
     with Lo(servers=1) as net:
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
@@ -193,21 +193,21 @@ def test_flood_of_garbage():
             check_goes_on(clients, 2)
         flood.kill()
         rounds = flood.out().count("round")
-        for name in net.hosts:  # a round has some sixty pieces, and three more
+        for name in net.hosts:  # about sixty pieces per round, and three more
             short = net.stats(name)["port.lo.rx_short"]
             check(short > 10 * rounds, f"{name}: {short} in {rounds} rounds")
         end(net, clients)
 
 
 def test_more_than_a_socket_holds():
-    """Each of a node's two sockets has its own count of what was lost."""
+    """Each of a node's two sockets has its own count of drops."""
     n = 1000
     with Lo(servers=0, colocated=True) as net:
         net.start_all()
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
         def lost():
-            for udp in UDP, UDP + 1:  # the count comes with the next one
+            for udp in UDP, UDP + 1:  # the next datagram carries the count
                 sock.sendto(b"x", (net.address("agent0"), udp))
             return net.stats("agent0")["port.lo.rx_overrun"]
 
@@ -233,7 +233,7 @@ def test_address_that_nobody_has():
 
 
 def test_no_socket_before_the_port():
-    """Processes that find the agent's socket find an agent that can serve."""
+    """A process that finds the agent's socket finds an agent that can serve."""
     with Lo(servers=1) as net:
         net.ini["agent0"]["port lo"]["ip"] = "10.254.254.1/24"
         p = net.launch("agent0")
@@ -277,7 +277,7 @@ def test_second_lcores_port_is_taken():
 
 
 def test_small_receive_buffer():
-    """The machine's limit is reported; the job is exact."""
+    """The daemon reports the machine's limit; the job is exact."""
     with open("/proc/sys/net/core/rmem_max", encoding="ascii") as f:
         limit = int(f.read())
     if limit > 1024 * 8192:

@@ -1,4 +1,4 @@
-# proc_udp_net.py - ports of type udp between namespaces, and what goes wrong there
+# proc_udp_net.py - ports of type udp between namespaces, and their failures
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 import signal
@@ -14,7 +14,7 @@ from rig import check, check_goes_on, end, run_refused, start_forever
 
 
 def await_count(net, name, text, n):
-    """The n-th such line of its log."""
+    """Wait for the n-th line with this text in its log."""
     log = net.daemons[name].log
     rig.wait_until(lambda: log().count(text) >= n, rig.START_S,
                    f'"{text}" number {n} from {name}')
@@ -50,13 +50,13 @@ def test_four_colocated_nodes_ipv6():
 
 
 def test_many_agents_fit_the_receive_buffer():
-    """All that agents may send at once waits in the server's socket."""
+    """The server's socket buffers all bytes that agents may send at once."""
     with Hosts(mtu=1500, agents=4) as net:
-        for name in net.hosts:  # each frame is a buffer of its own
+        for name in net.hosts:  # each frame takes a buffer of its own
             no_large_ones(name)(net)
         net.start_all()
         clients = start_forever(net, "--tensor", "w:1500000:f32", rest_ms=0)
-        for _ in range(2 if rig.IS_QUICK else 4):  # nobody reads the socket meanwhile
+        for _ in range(2 if rig.IS_QUICK else 4):  # no thread reads the socket meanwhile
             net.daemons["a"].signal(signal.SIGSTOP)
             time.sleep(0.1)
             net.daemons["a"].signal(signal.SIGCONT)
@@ -75,7 +75,7 @@ def test_two_lcores():
 
 
 def test_dscp_by_class():
-    """Each frame is cut where it leaves, and visible behind that point."""
+    """Each frame is split where it leaves, and visible behind that point."""
     def cut(**keys):
         net = Hosts(**keys)
         for name in net.hosts:
@@ -94,7 +94,7 @@ def test_device_is_found():
 
 
 def test_address_with_a_label():
-    """The kernel names it a:1 then; the interface is a, given or found."""
+    """The kernel then calls it a:1; the interface is a, configured or detected."""
     with Hosts(agents=1) as net:
         what = (net.address("a") + "/24", "dev", "a")
         net.ip("a", "address", "del", *what)
@@ -142,7 +142,7 @@ def test_address_is_taken_and_put_back():
             await_count(net, name, f"port lan: {name} is up", ups + 1)
             check_goes_on(clients, 2)
         end(net, clients)
-        # frames leave by the dozen again
+        # Frames leave in joined datagrams again.
         before = {n: net.stats(n) for n in net.agents}
         run_all(net, name="later")
         for name in net.agents:
@@ -172,16 +172,16 @@ def test_no_route():
         said = (r"port lan: the kernel does not send some frames: Network is "
                 r"unreachable")
         net.daemons["agent0"].await_text(said)
-        # it tried more than six times; it repeats the line after 2 s
+        # It has tried more than six times; it repeats the line after 2 s.
         n = len(re.findall(said, net.daemons["agent0"].log()))
         check(n <= 2, f"said {n} times")
-        time.sleep(3)  # longer than it remembers
+        time.sleep(3)  # longer than the port remembers
         net.client(0, *TENSORS, name="next").wait_error("server a")
         net.daemons["agent0"].await_text(f"(?s)({said}.*){{{n + 1}}}")
 
 
 def test_server_of_another_network():
-    """Reached by a route of the kernel's: no gateway is configured."""
+    """A route of the kernel leads there: no gateway is configured."""
     with Hosts(agents=1) as net:
         net.ip("a", "address", "add", "10.10.0.1/24", "dev", "a")
         net.ip("a", "route", "add", "10.9.0.0/24", "dev", "a", "src",
@@ -204,21 +204,21 @@ def test_smaller_mtu_on_the_way():
 
 
 def test_mtu_falls_in_mid_job():
-    """A bridge drops what is larger, without a word.  If that passes, the job
-    goes on; else it ends with an error that names path and size, and the next
-    one uses smaller frames."""
+    """A bridge drops larger frames silently. If the event passes, the job
+    continues; otherwise it ends with an error that names path and size, and the
+    next job uses smaller frames."""
     with Hosts(agents=2, job={"dead_after": "4s"}) as net:
-        for name in net.hosts:  # the bridge passes what is still to be cut
+        for name in net.hosts:  # the bridge passes unsplit datagrams
             no_large_ones(name)(net)
         net.start_all()
         clients = start_forever(net, *TENSORS, step=1)
-        for _ in range(2):  # longer than until the paths are checked
+        for _ in range(2):  # longer than the interval of path checks
             ip("link", "set", "dev", "a-lan", "mtu", "1500")
             time.sleep(1.5)
             ip("link", "set", "dev", "a-lan", "mtu", "9000")
             check_goes_on(clients, 2)
         ip("link", "set", "dev", "a-lan", "mtu", "1500")
-        # both directions are cut; it names the one that lacks a frame first
+        # Both directions are cut; the error names the first that lacks a frame.
         us, server = r"10\.9\.0\.10[12]", r"server a \(10\.9\.0\.1\)"
         for c in clients:
             c.wait_error(r"SW_EIO: .*packets of 8274 B \(payload 8192\) no "
@@ -228,9 +228,9 @@ def test_mtu_falls_in_mid_job():
         net.daemons["a"].await_text("runs with a payload of 1408 B")
 
 
-# --- beside a node whose port is of type af_packet ---
-# On the way between two namespaces nobody cuts a large datagram, so that
-# af_packet sees one of 64 KB, unless its sender makes none.
+# --- with a node whose port is of type af_packet ---
+# Nothing on the path between two namespaces splits a large datagram, so
+# af_packet receives 64 KB at once, unless the sender makes none.
 
 def run_beside(packet, prepare, mtu, **keys):
     with Hosts(agents=1, mtu=mtu, packet=[packet], **keys) as net:
@@ -242,7 +242,7 @@ def run_beside(packet, prepare, mtu, **keys):
 
 
 def test_to_af_packet_uncut():
-    """Slow, or worse: the log says what to do about it."""
+    """The job is slow, or fails: the log gives the remedy."""
     with Hosts(agents=1, packet=["a"]) as net:
         net.start_all()
         client = net.client(0, *TENSORS, "--steps", "1000000")
@@ -271,7 +271,7 @@ def test_to_af_packet_one_by_one():
 
 
 def test_to_af_packet_ipv6():
-    """The kernel resolves our address, and looks at our UDP checksums."""
+    """The kernel resolves our address and verifies our UDP checksums."""
     run_beside("a", one_by_one("agent0"), 1500, is_v6=True)
     run_beside("agent0", one_by_one("a"), 9000, is_v6=True)
 

@@ -1,4 +1,4 @@
-# proc_wireshark.py - Wireshark's dissector, on frames of real runs
+# proc_wireshark.py - Wireshark's dissector on frames of real runs
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -17,8 +17,8 @@ from rig import check, program
 TOP = os.path.join(os.path.dirname(__file__), "../..")
 LUA = os.path.join(TOP, "conf/wireshark/sumwire.lua")
 PAGE = os.path.join(TOP, "doc/observe.md")
-# Frame types that a run without losses has not: a QUERY asks why a result is late, and
-# ANSWER and WANT need one that is, or a group whose members only get.
+# Frame types that a run without losses may lack: a QUERY asks why a result is
+# late; ANSWER and WANT need a late result, or a group whose members only get.
 RARE = {"QUERY", "ANSWER", "WANT", "ERROR", "TUNE"}
 BROKEN = "_ws.malformed || _ws.lua.error || sumwire.crc || sumwire.short || sumwire.length"
 
@@ -27,7 +27,7 @@ FILE_HEAD = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
 
 
 class Pcap:
-    """A file of all frames of an interface, both ways."""
+    """Captures all frames of an interface, in both directions."""
 
     def __init__(self, interface, path):
         self.path, self.count, self.is_over = path, 0, False
@@ -67,7 +67,8 @@ def tshark(path, *args):
 
 
 def run_jobs(net, steps):
-    """Tensors, collectives, a group that is closed, and one that one rank closes."""
+    """Run tensors, collectives, a group that all close, and one that one rank
+    closes."""
     tensors = (*rig.SMALL, "--steps", str(steps))
     await_all([net.client(r, *tensors) for r in range(2)])
     colls = ("--seed", "1", "--colls", str(steps))
@@ -83,7 +84,7 @@ def await_all(procs):
 
 
 def give_key(net, folder):
-    """All nodes get the same secret."""
+    """Give all nodes the same secret."""
     path = os.path.join(folder, "job.key")
     subprocess.run([rig.sumwire(), "key", path], check=True, stdout=subprocess.DEVNULL)
     for name, ini in net.ini.items():
@@ -118,7 +119,8 @@ def test_each_frame_of_a_keyed_job_is_decoded():
 
 
 def check_names(path):
-    """Every UDP datagram is ours, and every usual type is there with its name."""
+    """Check that every UDP datagram is ours, and that every usual type appears
+    by name."""
     lines = tshark(path, "-Y", "udp", "-T", "fields", "-e", "frame.protocols", "-e",
                    "_ws.col.Info")
     others = [x for x in lines if not x.split("\t")[0].endswith(":udp:sumwire")]
@@ -131,9 +133,9 @@ def check_names(path):
 
 
 def test_wrong_frames_are_seen():
-    """A wrong CRC, a frame that is cut, one that lies about its length, and two in one
-    datagram, as an interface shows them that cuts trains itself. The page's filters are
-    filters."""
+    """The dissector detects a wrong CRC, a truncated frame, a wrong length, and
+    two frames in one datagram, as an interface that splits trains itself shows
+    them. The page's filters are valid."""
     frame = struct.pack("<HBBBBH", 0x4d53, 1, 1, 0, 8, 64) + bytes(46 + 64)
     cases = {"sumwire.crc": frame, "sumwire.short": cut(frame, 40),
              "sumwire.length": frame[:100],
@@ -242,19 +244,19 @@ def test_tables_are_the_engines():
 
 
 def save(path, data):
-    """A capture of one datagram."""
+    """Save a capture of one datagram."""
     packet = headers(len(data)) + data
     with open(path, "wb") as f:
         f.write(FILE_HEAD + struct.pack("<IIII", 0, 0, len(packet), len(packet)) + packet)
 
 
 def cut(frame, n):
-    """The frame with a payload of @n bytes, and a header that says so."""
+    """Return the frame with a payload of @n bytes, and a header that says so."""
     return frame[:6] + struct.pack("<H", n) + frame[8:54 + n]
 
 
 def headers(n):
-    """Ethernet, IPv4 and UDP before @n bytes."""
+    """Return Ethernet, IPv4 and UDP headers for @n bytes."""
     return (bytes(12) + b"\x08\x00" +
             struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + n, 0, 0x4000, 64, 17, 0,
                         bytes((10, 0, 0, 1)), bytes((10, 0, 0, 2))) +

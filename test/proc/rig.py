@@ -1,4 +1,4 @@
-# rig.py - start servers, agents and clients in a folder, and take them down
+# rig.py - start servers, agents and clients in a folder, and stop them
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for tests of real processes.
 
@@ -8,12 +8,12 @@
         train.wait_ok()
 
 A Net is a folder with a configuration file, a log and sockets per daemon.
-Daemon names: servers are a, b, ...; agents agent0, agent1, ....  Leaving the
-with block stops every daemon by SIGTERM, demands exit code 0 and that nothing
-is left behind.  When something fails, the ends of all logs are shown.
+Daemon names: servers are a, b, ...; agents agent0, agent1, .... Leaving the
+with block stops every daemon by SIGTERM and checks exit code 0 and that nothing
+is left behind. After a failure it prints the ends of all logs.
 
-A test is a function whose name begins with test_; main() runs those of a file.
-"""
+A test is a function whose name begins with test_; main() runs the tests of a
+file."""
 import contextlib
 import json
 import os
@@ -26,9 +26,9 @@ import tempfile
 import time
 import traceback
 
-# Limits, generous because other programs may want the machine's cores.
-START_S = 60  # for a daemon to be ready
-STOP_S = 30  # for a daemon to end after SIGTERM
+# Limits, generous because other programs may use the machine's cores.
+START_S = 60  # until a daemon is ready
+STOP_S = 30  # until a daemon ends after SIGTERM
 RUN_S = 180  # for a short training, or a client
 TEST_S = 400  # for a whole test
 TAIL_LINES = 120
@@ -38,22 +38,22 @@ IS_QUICK = bool(os.environ.get("SUMWIRE_TEST_QUICK"))
 
 
 def is_long(test):
-    """A decorator: plain test/run leaves this test out; by name it runs."""
+    """Decorate a test that plain test/run leaves out; it still runs by name."""
     test.is_long = True
     return test
 
 
 def layouts(*all_of_them):
-    """The layouts to run a case in: quick, the last alone."""
+    """Return the layouts to run a case in; in a quick run only the last."""
     return all_of_them[-1:] if IS_QUICK else all_of_them
 
 
 class Failure(AssertionError):
-    """A test's failure."""
+    """The failure of a test."""
 
 
 class Skip(Exception):
-    """Why a test cannot run here."""
+    """The reason why a test cannot run here."""
 
 
 def check(is_true, text):
@@ -62,7 +62,7 @@ def check(is_true, text):
 
 
 def wait_until(fn, limit_s, what):
-    """The first true value of fn(); fails after limit_s."""
+    """Return the first true value of fn(); fail after limit_s."""
     end = time.monotonic() + limit_s
     while True:
         value = fn()
@@ -98,7 +98,7 @@ class Process:
             return f.read()
 
     def code(self):
-        """Exit code, -SIGNAL, or None while it runs."""
+        """Return the exit code, -SIGNAL, or None while it runs."""
         return self.popen.poll()
 
     def say(self, line=""):
@@ -122,7 +122,8 @@ class Process:
         return self.await_text(pattern, limit_s, self.out)
 
     def wait(self, limit_s):
-        """Exit code; fails if it does not end by itself within limit_s."""
+        """Return the exit code; fail if the process does not end within
+        limit_s."""
         try:
             return self.popen.wait(limit_s)
         except subprocess.TimeoutExpired:
@@ -133,9 +134,10 @@ class Process:
         check(code == 0, f"{self.name} ended with {code}, not 0")
 
     def wait_error(self, *patterns, limit_s=RUN_S, code=None):
-        """It ends with an error, and its output matches all patterns."""
+        """Check that it ends with an error, and that its output matches all
+        patterns."""
         got = self.wait(limit_s)
-        codes = (1, 78) if code == 1 else (code,)  # 78: the configuration
+        codes = (1, 78) if code == 1 else (code,)  # 78: a configuration error
         check(got in codes if code is not None else got > 0,
               f"{self.name} ended with {got}, not "
               f"{'an error' if code is None else code}")
@@ -147,12 +149,12 @@ class Process:
         self.popen.send_signal(number)
 
     def kill(self):
-        """SIGKILL to it alone."""
+        """Send SIGKILL to this process alone."""
         self.signal(signal.SIGKILL)
         self.popen.wait(STOP_S)
 
     def destroy(self):
-        """Kill it and all its children; for the end of a failed test."""
+        """Kill it and all its children, after a failed test."""
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -167,8 +169,8 @@ class Process:
 
 
 def processes():
-    """All that live: (pid, process group, session, words of the command line).
-    Zombies do not."""
+    """Return all live processes: (pid, process group, session, words of the
+    command line). Skip zombies."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", encoding="ascii",
@@ -184,19 +186,19 @@ def processes():
 
 
 def group_is_empty(pgid):
-    """Is there no process of the group?"""
+    """Is the process group empty?"""
     return all(group != pgid for _, group, _, _ in processes())
 
 
 def run_refused(net, name, *patterns):
-    """A daemon that cannot start says why and ends with 1."""
+    """Check that a daemon refuses to start with these messages and exit code 1."""
     net.launch(name)
     net.daemons.pop(name).wait_error(*patterns, code=1)
 
 
 def run_steps(net, *tensors, steps=5, agents=None, name="client"):
-    """A client at each of the agents, of all by default, pushes; every sum is
-    checked by element."""
+    """Push from a client at each of the agents (default all); check every
+    element of the sums."""
     clients = [net.client(0, *(tensors or SMALL), "--steps", str(steps), agent=a,
                           name=f"{name}{i}")
                for i, a in enumerate(agents or net.agents)]
@@ -207,8 +209,9 @@ def run_steps(net, *tensors, steps=5, agents=None, name="client"):
 
 
 def start_forever(net, *tensors, step=3, rest_ms=2, agents=None, name="client"):
-    """Every rank pushes, and has seen exact sums up to that step.  It rests after each
-    step, for otherwise ranks and daemons take all cores from what is tested."""
+    """Start endless pushes at every rank; return after exact sums up to that
+    step. Ranks rest after each step, because otherwise ranks and daemons take
+    all cores from the test."""
     clients = [net.client(0, *(tensors or SMALL), "--steps", "1000000", "--rest",
                           str(rest_ms), agent=a, name=f"{name}{i}")
                for i, a in enumerate(agents or net.agents)]
@@ -218,7 +221,7 @@ def start_forever(net, *tensors, step=3, rest_ms=2, agents=None, name="client"):
 
 
 def check_goes_on(clients, steps=3):
-    """So many are being made now, and are exact."""
+    """Check that the clients complete this many exact steps from now on."""
     for c in clients:
         made = max(map(int, re.findall(r"step (\d+) exact", c.out())))
         c.await_out(rf"step {made + steps} exact")
@@ -249,7 +252,7 @@ def example_train():
 
 
 class Net:
-    """A job's servers and agents in a folder; ini is changed before start."""
+    """A job's servers and agents in a folder; change ini before the start."""
 
     def __init__(self, agents=2, servers=1, job=None, port=None, quota=None,
                  colocated=False, local=None, lcores=1,
@@ -259,10 +262,10 @@ class Net:
         self.servers = [chr(ord("a") + i) for i in range(servers)]
         self.agents = [f"agent{i}" for i in range(agents)]
         self.daemons = {}  # running or killed, by name
-        self.processes = []  # all that were ever started
+        self.processes = []  # every process started
         self.killed = set()  # daemons that could not clean up
         self.ini = {}
-        self.options = {}  # command line of a daemon, by name
+        self.options = {}  # command-line options of a daemon
         for s, name in enumerate(self.servers):
             self.ini[name] = self.common("server", name, 0)
             if quota:
@@ -318,7 +321,7 @@ class Net:
             "ip": f"10.77.{link}.1", "port": f"link{link}"}
 
     def colocate(self, port):
-        """Every agent is a server, too; a memif joins each pair of them."""
+        """Make every agent a server as well; a memif joins each pair."""
         ends = {}  # [i, j]: address of agent j on its link to agent i
         for j in range(self.n_agents):
             for i in range(j):
@@ -330,7 +333,7 @@ class Net:
         for i, name in enumerate(self.agents):
             self.ini[name]["node"]["role"] = "both"
             for j, server in enumerate(self.agents):
-                # its own address may be that on any of its links
+                # A node may use its address on any of its links for itself.
                 ip, port_name = ends[i, j] if i != j else next(
                     v for (_, to), v in sorted(ends.items()) if to == i)
                 self.ini[name][f"server {server}"] = {
@@ -367,7 +370,8 @@ class Net:
         self.start(*self.servers, *self.agents)
 
     def stop(self, *names):
-        """SIGTERM to all; exit code 0 is demanded.  Returns the last one's log."""
+        """Send SIGTERM to all and check for exit code 0. Return the last one's
+        log."""
         stopped = [self.daemons.pop(name) for name in names]
         for p in stopped:
             check(p.code() is None, f"{p.name} has ended with {p.code()}")
@@ -394,7 +398,7 @@ class Net:
                         *sockets, *args)
 
     def train_ok(self, *args, epochs=1):
-        """A short training must succeed; returns its JSON object."""
+        """Run a short training that must succeed; return its JSON object."""
         p = self.train("--epochs", str(epochs), "--target-accuracy", "0.9",
                        *args)
         p.wait_ok()
@@ -411,8 +415,8 @@ class Net:
                         *args)
 
     def stats(self, daemon):
-        """Its counters.  The command gives up after 5 s; the daemon is asked again,
-        for its thread may have had no core."""
+        """Return the daemon's counters. The command gives up after 5 s; ask
+        again, because the daemon's thread may have had no core."""
         end = time.monotonic() + START_S
         while True:
             p = subprocess.run(
@@ -427,15 +431,15 @@ class Net:
             time.sleep(0.1)
 
     def await_stats(self, daemon, fn, what):
-        """Its first counters of which fn is true.  Clients end before their
-        agent has said so to all, and what is said may come again."""
+        """Return the first counters for which fn is true. Clients end before
+        their agent has told all servers, and messages may be repeated."""
         def look():
             stats = self.stats(daemon)
             return stats if fn(stats) else None
         return wait_until(look, STOP_S, f"{what} of {daemon}")
 
     def empty_stats(self, daemon):
-        """Statistics of a server that keeps nothing."""
+        """Wait until a server keeps nothing; return its counters."""
         return self.await_stats(
             daemon, lambda s: s["open_chunks"] == 0 and
             s["memory_used_bytes"] == 0, "empty memory")
@@ -443,13 +447,13 @@ class Net:
     # --- the end ---
 
     def check_clean(self):
-        """Nothing is left but files that the rig made.
+        """Check that only files of the rig are left.
 
-        A killed daemon's runtime folder stays, empty: whoever finds a folder
-        does not remove it.  So does a killed agent's last error.
-        """
+        A killed daemon's runtime folder stays, empty, because only the daemon
+        that created a folder removes it. A killed agent's last error also
+        stays."""
         for p in self.processes:
-            # a sanitizer's symbolizer ends a moment after its parent
+            # A sanitizer's symbolizer ends a moment after its parent.
             wait_until(lambda p=p: group_is_empty(p.pid), STOP_S,
                        f"end of all processes that {p.name} left")
         for name in self.killed:
@@ -500,8 +504,8 @@ def on_alarm(number, frame):
 
 
 def where(error):
-    """The lines of the tests that an exception came through, and how busy the
-    machine is."""
+    """Return the test's lines that the exception passed, and the load of the
+    machine."""
     lines = [f"{os.path.basename(f.filename)}:{f.lineno}" for f in
              traceback.extract_tb(error.__traceback__)
              if os.path.basename(f.filename) != "rig.py"]
@@ -509,7 +513,8 @@ def where(error):
 
 
 def end_by_sigterm():
-    """A process told to end takes its daemons down first."""
+    """Turn SIGTERM into an exception, so that the process stops its daemons
+    first."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
@@ -521,7 +526,7 @@ def run_one(name, fn):
         result, problem = "PASS", None
     except Skip as e:
         result, problem = "SKIP", e
-    except Exception as e:  # any exception fails this test alone
+    except Exception as e:  # any exception fails only this test
         result, problem = "FAIL", f"{type(e).__name__}: {e} ({where(e)})"
         for text in (getattr(e, "stdout", None), getattr(e, "stderr", None)):
             print(str(text)[-2000:] if text else "", end="", flush=True)
@@ -532,7 +537,7 @@ def run_one(name, fn):
 
 
 def main(tests):
-    """FILE.py BUILD [TEST]...: run the tests (all, or those named)."""
+    """Run the tests, all or the named ones: FILE.py BUILD [TEST]...."""
     global BUILD
     tests = {n[5:]: f for n, f in tests.items() if n.startswith("test_")}
     names = [n.removeprefix("test_") for n in sys.argv[2:]] or [
@@ -543,8 +548,8 @@ def main(tests):
               f"{' '.join(tests)}", file=sys.stderr)
         sys.exit(2)
     BUILD = os.path.abspath(sys.argv[1])
-    os.environ["SUMWIRE_LAUNCHER"] = "none"  # ours come from the files
-    # A shell's "&" and nohup have these ignored, and programs inherit that.
+    os.environ["SUMWIRE_LAUNCHER"] = "none"  # configuration files set the ranks
+    # A shell's "&" and nohup make these ignored, and programs inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in signal.SIGQUIT, signal.SIGHUP:
         signal.signal(number, signal.SIG_DFL)

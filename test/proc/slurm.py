@@ -1,11 +1,10 @@
-# slurm.py - a real Slurm of one node, in a folder of its own
+# slurm.py - a real Slurm with one node, in a folder of its own
 # SPDX-License-Identifier: BSD-3-Clause
-"""munged, slurmctld and slurmd of Debian's slurm-wlm, as the user who runs the
+"""Runs munged, slurmctld and slurmd of Debian's slurm-wlm as the user of the
 tests.
 
     with Slurm(folder) as slurm:
-        slurm.env  # for srun and sbatch
-"""
+        slurm.env # for srun and sbatch"""
 import contextlib
 import os
 import pwd
@@ -53,8 +52,8 @@ PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
 
 
 def free_port():
-    """Below the ports that the kernel gives to whoever asks for any: it is to be free
-    until a program has it that begins in some seconds."""
+    """Return a port below the kernel's ephemeral range, so that it stays free
+    until the program that needs it starts, some seconds later."""
     while True:
         port = random.randrange(11000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -120,7 +119,7 @@ class Slurm:
         return "; ".join(words)
 
     def cancel(self):
-        """End what a failed test has left running."""
+        """Cancel jobs that a failed test has left."""
         subprocess.run([find("scancel"), "-f", "-s", "KILL", "-u",
                         str(os.getuid())], env=self.env, check=False,
                        capture_output=True, timeout=START_S)

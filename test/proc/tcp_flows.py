@@ -1,9 +1,9 @@
 # tcp_flows.py - bulk TCP flows, as a program at either end
 # SPDX-License-Identifier: BSD-3-Clause
-"""tcp_flows.py serve ADDRESS N SETTLE SECONDS: take N flows; print how many
-bytes of each came in SECONDS, after they had SETTLE seconds, as a JSON list.
-tcp_flows.py send ADDRESS N: send N flows with cubic until the server closes.
-"""
+"""tcp_flows.py serve ADDRESS N SETTLE SECONDS: accept N flows; wait for SETTLE
+seconds, count the bytes of each flow for SECONDS, and print them as a JSON
+list. tcp_flows.py send ADDRESS N: send N flows with cubic until the server
+closes."""
 import json
 import os
 import select

@@ -1,4 +1,4 @@
-# trunk.py - hosts on two bridges that a slow link joins
+# trunk.py - hosts on two bridges, which a slow link joins
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import subprocess
@@ -7,12 +7,12 @@ from hosts import Hosts
 from lan import ip
 
 TRUNK = "trunk0", "trunk1"
-FRAME, PAYLOAD = 14 + 20 + 8 + 54 + 1344, 1344  # as TBF counts it, MTU 1500
+FRAME, PAYLOAD = 14 + 20 + 8 + 54 + 1344, 1344  # as TBF counts them, MTU 1500
 
 
 class Trunk(Hosts):
-    """A veth pair that TBF slows down to @mbit joins the bridges, with a queue of
-    @kib in each direction.  Nodes of @far are behind it."""
+    """Two bridges joined by a veth pair that TBF slows down to @mbit, with a
+    queue of @kib in each direction. The nodes in @far are behind it."""
 
     def __init__(self, mbit, kib, far, **keys):
         super().__init__(mtu=1500, **keys)
@@ -25,14 +25,14 @@ class Trunk(Hosts):
                 ["tc", "qdisc", "add", "dev", end, "root", "tbf", "rate",
                  f"{mbit}mbit", "burst", "3000", "limit", str(kib << 10)],
                 check=True)
-        for name in self.hosts:  # a NIC cuts frames before a switch gets them
+        for name in self.hosts:  # a NIC splits frames before a switch receives them
             self.ip(name, "link", "set", "dev", name, "gso_max_segs", "1")
         for name in far:
             ip("link", "set", "dev", name + "-lan", "master", "far")
 
     @staticmethod
     def trunk():
-        """Counters of both directions."""
+        """Return the counters of both directions."""
         return [json.loads(subprocess.run(
             ["tc", "-s", "-j", "qdisc", "show", "dev", name],
             capture_output=True, check=True).stdout)[0] for name in TRUNK]
