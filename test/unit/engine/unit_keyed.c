@@ -137,7 +137,7 @@ static void keyed__lost_acks_repeat_no_number(void **state)
 	close_all();
 }
 
-/* --- keys that do not fit --- */
+/* --- keys that do not match --- */
 
 static void keyed__another_key_is_a_hint_until_time_is_up(void **state)
 {
@@ -234,8 +234,8 @@ static void keyed__no_frame_makes_a_port_trusted(void **state)
 	close_all();
 }
 
-/* Both the old and the new key are valid until the old key expires. */
-static void keyed__a_key_is_replaced(void **state)
+/* The new key is 2, the old one 1. */
+static void init_two_keys(void)
 {
 	init();
 	rig.entries[1] = rig.entries[0];
@@ -263,8 +263,77 @@ static void keyed__a_key_is_replaced(void **state)
 	close_all();
 }
 
-/* Removing a key ends its sessions at once; an expired key keeps its
- * sessions. */
+/* Who comes first decides. */
+static void keyed__members_of_a_job_have_one_key(void **state)
+{
+	init_two_keys();
+	set_secret(&rig.secrets[1], 2);
+	open_all();
+	pass(SW_S);
+	for (uint32_t i = 0; i < N; i++)
+		if (sw_worker_end_of(&rig.w[i]))
+			assert_contains(rig.text[i],
+				"the job's other agents have another key: give "
+				"all agents of a job the same [job] key_file");
+	assert_true(
+		!sw_worker_end_of(&rig.w[0]) != !sw_worker_end_of(&rig.w[1]));
+	close_all();
+}
+
+static void set_keys(struct sw_keyring_entry *entries, uint32_t n)
+{
+	rig.keyring.entries = entries;
+	rig.keyring.n = n;
+	sw_server_set_keys(rig.srv, &rig.keyring);
+}
+
+/* A job loses its sessions with its own key, also if another job has a copy of
+ * it, or all others have another one.  Other jobs lose nothing. */
+static void keyed__a_key_is_taken_from_one_job(void **state)
+{
+	struct sw_keyring_entry other[2];
+
+	for (uint32_t i = 0; i < 2; i++) { /* the others: a copy, another */
+		init();
+		strcpy(rig.entries[0].job, "job");
+		rig.entries[1] = rig.entries[0];
+		strcpy(rig.entries[1].job, i ? "" : "other");
+		if (i)
+			set_secret(&rig.entries[1].secret, 2);
+		rig.keyring.n = 2;
+		run_as_set();
+		set_keys(rig.entries, 1); /* the other one goes */
+		sum(2);
+		set_keys(rig.entries + 1, 1);
+		for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
+			assert_null(rig.srv->sessions[k]);
+		close_all();
+	}
+	init(); /* the key of all jobs, while another job's own one goes */
+	other[0] = other[1] = rig.entries[0];
+	strcpy(other[1].job, "other");
+	rig.keyring = (struct sw_keyring){.entries = other, .n = 2};
+	run_as_set();
+	set_keys(other, 1);
+	sum(2);
+	set_keys(other + 1, 1);
+	for (uint32_t k = 0; k < SW_MAX_SESSIONS; k++)
+		assert_null(rig.srv->sessions[k]);
+	close_all();
+}
+
+/* The server forgets a replaced key some time after it was good for JOINs. */
+static void keyed__a_replaced_key_keeps_its_sessions(void **state)
+{
+	run();
+	set_secret(&rig.entries[1].secret, 2);
+	set_keys(rig.entries + 1, 1);
+	sum(2);
+	close_all();
+}
+
+/* A key that is taken away ends its sessions at once; one whose time is over
+ * keeps them. */
 static void keyed__a_key_is_taken_away(void **state)
 {
 	static const struct sw_keyring none = {.is_required = true};
