@@ -51,10 +51,10 @@ static inline void hash_frame(const struct sw_polyval_key *key,
 		sw_polyval(key, f->payload, len, hash);
 }
 
-/* Judge @n frames of one type and space, SW_RUN or fewer, by their tags. Return
- * how many come before the first that is not true. */
+/* Judge @n frames of one type and space, SW_RUN or fewer, by their tags; @left
+ * are in the burst.  Return how many come before the first that is not true. */
 static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
-	struct sw_header *h, uint32_t n, struct sw_stats *st)
+	struct sw_header *h, uint32_t n, uint32_t left, struct sw_stats *st)
 {
 	_Alignas(64) uint8_t blocks[SW_RUN][SW_PRF_BYTES];
 	const struct sw_polyval_key *key =
@@ -65,7 +65,7 @@ static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
 
 	for (uint32_t i = 0; i < n; i++) {
 		sw_seal_block(blocks[i], f[i].data, !seal->direction);
-		hash_frame(key, &f[i], h[i].payload_len, i + 1 < n,
+		hash_frame(key, &f[i], h[i].payload_len, i + 1 < left,
 			blocks[i] + SW_SEAL_HASH_AT);
 	}
 	sw_prf_tags(&seal->rx, (const uint8_t(*)[SW_PRF_BYTES])blocks, n, tags);
@@ -91,7 +91,7 @@ bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 	const struct sw_rx_frame *f, struct sw_header *h, struct sw_stats *st)
 {
 	if (seal)
-		return judge_tags(seal, f, h, 1, st) != 0;
+		return judge_tags(seal, f, h, 1, 1, st) != 0;
 	if (!sw_frame_judge(f, h))
 		sw_count(&st->rx_payload_crc, 1);
 	else if (h->head_crc != seed)
@@ -106,12 +106,12 @@ bool sw_frame_is_true(struct sw_seal *seal, uint32_t seed,
 uint32_t sw_peer_run_true(struct sw_peer *p, const struct sw_rx_frame *f,
 	struct sw_header *h, uint32_t n, uint8_t type, struct sw_stats *st)
 {
-	uint32_t i = 0;
+	uint32_t i = 0, left = n;
 
 	if (h->magic) {
 		n = sw_peer_run_of(f, h, n < SW_RUN ? n : SW_RUN, type, true);
 		if (p->seal)
-			return judge_tags(p->seal, f, h, n, st);
+			return judge_tags(p->seal, f, h, n, left, st);
 		for (; i < n; i++)
 			sw_frame_is_true(NULL, p->seed, &f[i], &h[i], st);
 	}

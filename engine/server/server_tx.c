@@ -210,7 +210,9 @@ static __attribute__((noinline)) void hash_result(struct sw_session *s,
 	row->round = h->round;
 	row->chunk = h->chunk;
 	row->era = sw_result_is_stable(h) ? r->era + 1 : 0;
-	sw_polyval(&r->hash, payload, h->payload_len, row->hash);
+	/* Results lie side by side, and leave in that order. */
+	sw_polyval_far(&r->hash, payload, h->payload_len,
+		(const void *)((uintptr_t)payload + h->payload_len), row->hash);
 }
 
 /* Return the hash of a result's payload. */
