@@ -201,7 +201,7 @@ static uint64_t row_of(const struct sw_sched *s, const struct sw_task *t,
 {
 	uint64_t n;
 
-	if (left <= s->part_bytes || !t->ops->has_rows || t != first(s))
+	if (left <= s->part_bytes || t != first(s))
 		return s->part_bytes;
 	n = (uint64_t)(s->credit - least - 1) / s->part_bytes;
 	if (s->policy->by_priority)

@@ -41,11 +41,9 @@ enum {
 struct sw_task;
 
 struct sw_task_ops {
-	/* Consecutive parts start as one: @unit below is the size of all of
-	 * them, so one lookup serves several parts. */
-	bool has_rows;
-	/* Return the bytes of the part that begins at @from, for parts of about
-	 * @unit bytes: at least 1, at most the rest. */
+	/* Return the bytes that start together at @from, about @unit: at least
+	 * 1, at most the rest. @unit is the size of all parts that would follow
+	 * each other, so that one lookup serves several. */
 	uint64_t (*partition)(
 		const struct sw_task *task, uint64_t from, uint64_t unit);
 	/* Begin to communicate these bytes. May call sw_task_finish. */

@@ -89,10 +89,8 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 	return taken;
 }
 
-static const struct sw_task_ops ops = {.has_rows = true,
-	.partition = part_of,
-	.start = start_part,
-	.take_back = take_back};
+static const struct sw_task_ops ops = {
+	.partition = part_of, .start = start_part, .take_back = take_back};
 
 /* Return the bytes of this lane's first @n chunks.  The tensor's last chunk may
  * be among them and shorter. */

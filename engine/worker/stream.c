@@ -181,10 +181,8 @@ static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 	return taken;
 }
 
-static const struct sw_task_ops task_ops = {.has_rows = true,
-	.partition = part_of,
-	.start = start_part,
-	.take_back = take_back};
+static const struct sw_task_ops task_ops = {
+	.partition = part_of, .start = start_part, .take_back = take_back};
 
 /* Let chunks enter as the windows of @n links from @first on allow, in turns.
  * Does nothing if all ranks are local. */

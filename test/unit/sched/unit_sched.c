@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/base/bytes.h"
 #include "engine/base/error.h"
 #include "engine/sched/sched.h"
 
@@ -20,9 +21,16 @@ struct fixture {
 
 static struct fixture x;
 
+/* As much as @unit. */
+static uint64_t cut_row(const struct sw_task *t, uint64_t from, uint64_t unit)
+{
+	return sw_min64(t->bytes - from, unit);
+}
+
+/* One part. */
 static uint64_t cut(const struct sw_task *t, uint64_t from, uint64_t unit)
 {
-	return t->bytes - from < unit ? t->bytes - from : unit;
+	return cut_row(t, from, sw_min64(unit, x.s.part_bytes));
 }
 
 static void begin(struct sw_task *t, uint64_t from, uint64_t bytes)
@@ -126,11 +134,12 @@ static void run__equal_priorities_by_readiness(void **state)
 static uint64_t cut_pieces(
 	const struct sw_task *t, uint64_t from, uint64_t unit)
 {
-	return cut(t, from, unit < 3 * KB ? 3 * KB : unit / (3 * KB) * 3 * KB);
+	return cut_row(
+		t, from, unit < 3 * KB ? 3 * KB : unit / (3 * KB) * 3 * KB);
 }
 
 static const struct sw_task_ops ops_rows = {
-	.has_rows = true, .partition = cut_pieces, .start = begin};
+	.partition = cut_pieces, .start = begin};
 
 /* As many as would have started one by one: up to the turn of another, as far
  * as the credit goes. */
