@@ -4,6 +4,7 @@
 import collections
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -320,6 +321,10 @@ def test_traffic():
     flap = result_of("[net]\ntopology = leaf-spine\n" + JOB + "[flap x]\nfrom = leaf0\n"
                      "to = spine0\nat = 500us\nfor = 200us\nevery = 500us\n")
     check(flap["jobs"][0]["rounds"] == 3, flap)
+    with open(os.path.join(CONF, "neighbours.ini"), encoding="utf-8") as f:
+        text = re.sub("(?m)^buffer = .*", "buffer = 128KiB", f.read())
+    beside = result_of(text)  # retransmissions that a full queue drops wait for no timer
+    check(beside["traffic"][0]["goodput_bit_s"] > 0.3e9 and not beside["traffic"][0]["timeouts"], beside)
 
 
 def varint(n):

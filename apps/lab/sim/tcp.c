@@ -102,9 +102,13 @@ bool sw_sim_tcp_send(struct sw_sim_tcp *t, uint64_t now_ns, uint64_t *number)
 			n++;
 		t->n_lost--;
 		t->n_again++;
-	} else
+		t->n_repeats++;
+		t->sent_ns[n % SW_SIM_TCP_RING] = now_ns;
+		*state_of(t, n) = SW_SIM_AGAIN;
+	} else {
 		n = t->next++;
-	*state_of(t, n) = SW_SIM_SENT;
+		*state_of(t, n) = SW_SIM_SENT;
+	}
 	if (!t->n_open++)
 		t->timer_ns = now_ns;
 	*number = n;
@@ -113,6 +117,7 @@ bool sw_sim_tcp_send(struct sw_sim_tcp *t, uint64_t now_ns, uint64_t *number)
 
 static void lose(struct sw_sim_tcp *t, uint64_t number)
 {
+	t->n_repeats -= *state_of(t, number) == SW_SIM_AGAIN;
 	*state_of(t, number) = SW_SIM_LOST;
 	t->n_open--;
 	t->n_lost++;
@@ -136,13 +141,29 @@ static void settle(struct sw_sim_tcp *t, uint64_t number)
 {
 	uint8_t *state = state_of(t, number);
 
-	t->n_open -= *state == SW_SIM_SENT;
+	t->n_open -= *state == SW_SIM_SENT || *state == SW_SIM_AGAIN;
+	t->n_repeats -= *state == SW_SIM_AGAIN;
 	t->n_lost -= *state == SW_SIM_LOST;
 	*state = SW_SIM_SACKED;
 }
 
-/* Find lost segments: a segment is lost when three later ones have arrived.  If
- * a retransmission is lost again, only the timer notices it. */
+/* One sent again is lost again when one that left a quarter of a round trip
+ * after it has arrived. */
+static bool find_lost_again(struct sw_sim_tcp *t, uint64_t sent_ns)
+{
+	bool has_lost = false;
+
+	for (uint64_t n = t->oldest; t->n_repeats && n < t->next; n++)
+		if (*state_of(t, n) == SW_SIM_AGAIN &&
+			t->sent_ns[n % SW_SIM_TCP_RING] + t->srtt_ns / 4 <
+				sent_ns) {
+			lose(t, n);
+			has_lost = true;
+		}
+	return has_lost;
+}
+
+/* A segment is lost when three behind it have arrived. */
 static bool find_lost(struct sw_sim_tcp *t, uint64_t from)
 {
 	bool has_lost = false;
@@ -177,6 +198,7 @@ void sw_sim_tcp_ack(struct sw_sim_tcp *t, uint64_t number, uint64_t next,
 			sw_max64(t->oldest,
 				before > DUPLICATES ? before - DUPLICATES : 0));
 	}
+	has_lost |= find_lost_again(t, sent_ns);
 	if ((has_lost || has_echo) && number >= t->recover)
 		decrease(t, now_ns);
 	else if (!has_lost && number >= t->recover)
@@ -191,7 +213,8 @@ void sw_sim_tcp_tick(struct sw_sim_tcp *t, uint64_t now_ns)
 	if (!t->n_open || now_ns < t->timer_ns + sw_min64(rto, RTO_MAX_NS))
 		return;
 	for (uint64_t n = t->oldest; n < t->next; n++)
-		if (*state_of(t, n) == SW_SIM_SENT)
+		if (*state_of(t, n) == SW_SIM_SENT ||
+			*state_of(t, n) == SW_SIM_AGAIN)
 			lose(t, n);
 	decrease(t, now_ns);
 	t->window = UNIT;

@@ -1,13 +1,14 @@
 /* tcp.h - a model of a TCP sender: window, loss, marks, timeouts.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The model has SACK, fast retransmission after three later segments, one
- * decrease per round trip, a retransmission timeout of at least 200 ms as in
- * Linux, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438).  It lacks the
- * handshake, delayed ACKs, pacing and HyStart.  A marked segment (RFC 3168)
- * decreases the window as a loss does.  A flow whose own link is exactly as
- * fast as the bottleneck may exclude others from a full queue, because nothing
- * disturbs its rhythm (Floyd and Jacobson, phase effects).
+ * The model has SACK, fast retransmission after three later segments, and of
+ * lost retransmissions when segments sent later arrive (RACK, RFC 8985), one
+ * decrease per round trip, a retransmission timeout of at least 200 ms as
+ * Linux has it, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438). It
+ * lacks the handshake, delayed ACKs, pacing and HyStart. A marked segment
+ * (RFC 3168) decreases the window as a loss does. A flow whose own link is just
+ * as fast as the bottleneck may lock others out of a full queue, because
+ * nothing disturbs its rhythm (Floyd and Jacobson, phase effects).
  */
 #ifndef SW_APPS_LAB_SIM_TCP_H
 #define SW_APPS_LAB_SIM_TCP_H
@@ -17,7 +18,13 @@
 
 enum { SW_SIM_TCP_RING = 8192, SW_SIM_TCP_UNIT = 1000 };
 
-enum sw_sim_tcp_state { SW_SIM_FREE, SW_SIM_SENT, SW_SIM_LOST, SW_SIM_SACKED };
+enum sw_sim_tcp_state {
+	SW_SIM_FREE,
+	SW_SIM_SENT,
+	SW_SIM_AGAIN,
+	SW_SIM_LOST,
+	SW_SIM_SACKED
+};
 
 struct sw_sim_tcp {
 	bool is_cubic;
@@ -25,11 +32,11 @@ struct sw_sim_tcp {
 	/* highest: highest acknowledged segment */
 	uint64_t oldest, next, highest;
 	uint64_t recover; /* no second decrease below this segment */
-	uint32_t n_open, n_lost;
-	uint64_t window, threshold;        /* thousandths of a segment */
-	uint64_t top, epoch_ns, origin_ms; /* CUBIC */
-	/* Reno's window, CUBIC's lower bound */
-	uint64_t reno;
+	uint32_t n_open, n_lost, n_repeats; /* repeats: in flight again */
+	uint64_t sent_ns[SW_SIM_TCP_RING];  /* of those */
+	uint64_t window, threshold;         /* thousandths of a segment */
+	uint64_t top, epoch_ns, origin_ms;  /* CUBIC */
+	uint64_t reno;                      /* its window, for CUBIC's floor */
 	uint64_t srtt_ns, var_ns, timer_ns;
 	uint32_t backoff;
 	uint64_t n_again, n_timeouts;
