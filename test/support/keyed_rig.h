@@ -272,9 +272,6 @@ static inline void sum(uint32_t step)
 
 static inline void run_as_set(void)
 {
-	init();
-	/* prevents the server from answering a stranger with LEFT */
-	rig.keyring.is_required = true;
 	open_all();
 	pass(200 * SW_MS);
 	for (uint32_t i = 0; i < N; i++)
@@ -286,7 +283,8 @@ static inline void run_as_set(void)
 static inline void run(void)
 {
 	init();
-	rig.keyring.is_required = true; /* so no LEFT answers a stranger */
+	/* prevents the server from answering a stranger with LEFT */
+	rig.keyring.is_required = true;
 	run_as_set();
 }
 
