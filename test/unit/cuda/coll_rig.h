@@ -1,5 +1,5 @@
-/* coll_rig.h - a client of the toy agent with a device and a group of all
- * ranks. SPDX-License-Identifier: BSD-3-Clause */
+/* coll_rig.h - a client of the toy agent: a device, and a group of all ranks.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_CUDA_COLL_RIG_H
 #define SW_TEST_UNIT_CUDA_COLL_RIG_H
 

@@ -1,5 +1,5 @@
-/* unit_watch_tensor.c - writes to a tensor, or its release, before its call
- * ends. SPDX-License-Identifier: BSD-3-Clause */
+/* unit_watch_tensor.c - tensors written or freed before their call has ended.
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/cuda/pipe_rig.h"
 
 enum { KIB = 1024 };

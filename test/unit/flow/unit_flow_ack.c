@@ -131,7 +131,6 @@ static void on_ack__overtaken_is_lost(void **state)
 	assert_int_equal(x->f.n_timeouts, 0);
 }
 
-/* A higher class overtakes lower ones by design, which is no loss (A10). */
 /* The later of two ACKs omits class 1, so the earlier ACK's report on class 1
  * is new, and its report on class 0 is stale. */
 static void on_ack__newer_per_class(void **state)
@@ -152,6 +151,7 @@ static void on_ack__newer_per_class(void **state)
 	assert_int_equal(x->f.open_mask, 1);
 }
 
+/* A more urgent class overtakes others by design, which is no loss (A10). */
 static void on_ack__other_class_overtakes(void **state)
 {
 	struct fixture *x = open_flow();

@@ -1,13 +1,13 @@
-/* unit_allreduce.c - a foreign all-reduce, scheduled by the same core.
+/* unit_allreduce.c - schedule another library's all-reduce by the same core.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The library here is of the usual kind: a collective call runs when all ranks
- * have issued it, and the n-th call of one rank meets the n-th of the others:
- * ranks that issue in different orders mix tensors up.  Gradients become ready
- * in another order at each rank.  So one master's scheduler decides: its start
- * tells the others which part is next.  Each of them makes a task of that
- * part, ready when it is the next in the master's order and its own gradient
- * is there, under `fifo`, which keeps that order.
+ * The library here is of the usual kind. A collective runs when all ranks have
+ * called it, and the n-th calls of all ranks match, so ranks that call in
+ * different orders mix up tensors. Gradients become ready in a different order
+ * at each rank. So one master's scheduler decides: it tells the others which
+ * part it starts. Each other rank makes a task of that part, which is ready
+ * when it is next in the master's order and the rank's own gradient is there.
+ * The policy `fifo` keeps that order.
  */
 #include "test/support/unit.h"
 
@@ -19,27 +19,28 @@
 
 enum { RANKS = 4, TENSORS = 12, ELEMS = 1000, CALLS = 4096 };
 
-/* One collective call, as a rank issues it. */
+/* One collective call of a rank. */
 struct call {
-	uint32_t tensor, from, n; /* elements */
+	uint32_t tensor, from, n; /* in elements */
 };
 
 struct rank {
 	struct sw_sched s;
-	struct sw_task tasks[CALLS]; /* master: by tensor; else by call */
+	struct sw_task tasks[CALLS]; /* master: by tensor; others: by call */
 	uint32_t index;
 	uint32_t n_tasks;
 	bool has_gradient[TENSORS];
 	int32_t data[TENSORS][ELEMS];
-	struct call calls[CALLS]; /* issued to the library */
+	struct call calls[CALLS]; /* calls made to the library */
 	uint32_t n_calls;
 };
 
 static struct {
 	struct rank ranks[RANKS];
-	struct call order[CALLS]; /* the master's */
+	struct call order[CALLS]; /* the master's calls */
 	uint32_t n_order, n_done, limit;
-	uint64_t on_way; /* bytes issued by the master, not reduced */
+	/* bytes that the master has called and that are not reduced yet */
+	uint64_t on_way;
 } x;
 
 static struct rank *rank_of(const struct sw_task *t)
@@ -56,7 +57,7 @@ static uint64_t cut(const struct sw_task *t, uint64_t from, uint64_t unit)
 	return t->bytes - from < unit ? t->bytes - from : unit;
 }
 
-/* A part of the master's tensor: issue it, and tell the others. */
+/* Call a part of the master's tensor, and tell the other ranks. */
 static void start_at_master(struct sw_task *t, uint64_t from, uint64_t bytes)
 {
 	struct rank *k = rank_of(t);
@@ -95,7 +96,8 @@ static void gradient_is_ready(struct rank *k, uint32_t tensor)
 	assert_int_equal(sw_task_ready(&k->s, &k->tasks[tensor]), 0);
 }
 
-/* The next parts of the master's order whose gradient is here. */
+/* Make the next parts of the master's order ready if their gradient is
+ * there. */
 static void follow(struct rank *k)
 {
 	while (k->n_tasks < x.n_order &&
@@ -109,7 +111,7 @@ static void follow(struct rank *k)
 	sw_sched_run(&k->s);
 }
 
-/* The library: the n-th calls of all ranks are one all-reduce. */
+/* Play the library: the n-th calls of all ranks are one all-reduce. */
 static bool reduce(void)
 {
 	struct call c = x.ranks[0].calls[x.n_done];
@@ -164,7 +166,8 @@ static void close_ranks(void)
 		sw_sched_close(&x.ranks[r].s);
 }
 
-/* Backward order at the master, any order at the others, at random times. */
+/* Gradients become ready backwards at the master and in any order at other
+ * ranks, at random times. */
 static void all_ranks_issue_alike(void **state)
 {
 	for (uint32_t seed = 1; seed <= 50; seed++) {
@@ -200,7 +203,8 @@ static void all_ranks_issue_alike(void **state)
 	}
 }
 
-/* The first layer's gradient comes last and is reduced before what waits. */
+/* The first layer's gradient comes last, but is reduced before all waiting
+ * ones. */
 static void the_urgent_overtakes(void **state)
 {
 	open_ranks(1024, 1024);
@@ -214,7 +218,8 @@ static void the_urgent_overtakes(void **state)
 		for (uint32_t i = 1; i < RANKS; i++)
 			follow(&x.ranks[i]);
 	} while (reduce());
-	assert_int_equal(x.order[0].tensor, TENSORS - 1); /* on its way */
+	/* already in flight */
+	assert_int_equal(x.order[0].tensor, TENSORS - 1);
 	for (uint32_t i = 1; i <= 4; i++)
 		assert_int_equal(x.order[i].tensor, 0);
 	assert_int_equal(x.order[5].tensor, 1);

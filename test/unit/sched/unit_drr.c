@@ -1,10 +1,10 @@
-/* unit_drr.c - whose turn it is.
+/* unit_drr.c - whose turn it is to send.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
 #include "engine/sched/drr.h"
 
-/* Send @n frames of @bytes; what each job has sent is added to @sent. */
+/* Send @n frames of @bytes; add what each job sends to @sent. */
 static void send(struct sw_drr *d, uint32_t n,
 	const uint32_t bytes[SW_MAX_JOBS], uint64_t sent[SW_MAX_JOBS])
 {
@@ -29,7 +29,7 @@ static void take__nobody(void **state)
 	assert_int_equal(sw_drr_take(&d), SW_MAX_JOBS);
 }
 
-/* Taking is not sending: who was not charged stays. */
+/* Taking a turn is not sending: a job that was not charged keeps its turn. */
 static void take__twice(void **state)
 {
 	struct sw_drr d = {0};
@@ -60,7 +60,7 @@ static void take__shares_bytes_by_weight(void **state)
 			weights[j] * 100 + 1);
 }
 
-/* An idle job earns no claim to more than its share later. */
+/* An idle job does not save up a larger share for later. */
 static void put__idleness_saves_nothing(void **state)
 {
 	static const uint32_t bytes[SW_MAX_JOBS] = {1024, 1024};
@@ -81,8 +81,8 @@ static void put__idleness_saves_nothing(void **state)
 	assert_in_range(sent[1], 144 * 1024, 176 * 1024);
 }
 
-/* Re-entry forgives no debt: a job that re-enters for each frame gets its share
- * and nothing beyond. */
+/* Leaving and returning cancels no debt: a job that returns for each frame gets
+ * only its share. */
 static void put__debt_stays(void **state)
 {
 	static const uint32_t bytes[SW_MAX_JOBS] = {16000, 16000};

@@ -54,7 +54,7 @@ static void put__sets_are_apart(void **state)
 	assert_int_equal(sw_due_take_turn(&d, 1), 9);
 }
 
-/* In any 256 turns every member that stays has one. */
+/* In any 256 turns every member that stays gets one. */
 static void take_turn__nobody_starves(void **state)
 {
 	struct sw_due d = {0};
@@ -75,7 +75,7 @@ static void take_turn__nobody_starves(void **state)
 	}
 }
 
-/* The most urgent class first, but each session has its turn. */
+/* The most urgent class is first, but each session gets its turn. */
 static void take_data__by_class_and_in_turn(void **state)
 {
 	struct sw_due d = {0};
@@ -98,7 +98,8 @@ static void take_data__by_class_and_in_turn(void **state)
 	assert_int_equal(count[2], 10);
 }
 
-/* Within a class the least key goes first, whatever other classes have. */
+/* Within a class the smallest key is first, whatever keys other classes
+ * have. */
 static void take_data__by_key(void **state)
 {
 	uint64_t keys[SW_MAX_SESSIONS] = {[2] = 5, [64] = 4, [200] = 9};
@@ -109,12 +110,12 @@ static void take_data__by_key(void **state)
 	sw_due_put(&d, 6, 2, true);
 	sw_due_put(&d, 6, 64, true);
 	sw_due_put(&d, 6, 200, true);
-	sw_due_put(&d, 7, 3, true); /* its key is 0 */
+	sw_due_put(&d, 7, 3, true); /* with key 0 */
 	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 64);
 	keys[64] = 6;
 	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 2);
 	keys[2] = 9;
-	keys[64] = 9; /* all are alike */
+	keys[64] = 9; /* all keys are equal */
 	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 2);
 	sw_due_put(&d, 6, 2, false);
 	assert_int_equal(sw_due_take_data(&d, keys, &is_turn), 64);

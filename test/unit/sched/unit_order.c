@@ -1,4 +1,4 @@
-/* unit_order.c - the numbers by which tensors go.
+/* unit_order.c - the numbers that order tensors.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -14,7 +14,7 @@ static struct {
 	struct sw_bitmap set;
 	uint64_t words[WORDS];
 	bool is_here[N]; /* admitted */
-	bool is_in[N];   /* in the set */
+	bool is_in[N];   /* a member of the set */
 } x;
 
 static void open_orders(void)
@@ -64,7 +64,7 @@ static bool is_before(uint32_t a, uint32_t b)
 					      : a < b;
 }
 
-/* The set contains its members once each, in order. */
+/* Check that the set has its members once each, in order. */
 static void check_set(void)
 {
 	uint32_t last = N, n = 0, number = 0;
@@ -83,8 +83,8 @@ static void check_set(void)
 	assert_int_equal(n, 0);
 }
 
-/* Tensors come, in batches or one by one, and go, and others come in their
- * place, while others enter and leave. */
+/* Tensors are admitted, in batches or one by one, and freed, and others reuse
+ * their indices, while members enter and leave the set. */
 static void orders__as_a_plain_sort(void **state)
 {
 	(void)state;

@@ -34,7 +34,7 @@ static void map_open(struct sw_place_map *map, struct sw_place_job job)
 	sw_place_map_init(map, &job);
 }
 
-/* Every server's share of the bytes is that of equations 1 and 2. */
+/* Each server's share of the bytes follows equations 1 and 2. */
 static void weights__theorem_1(void **state)
 {
 	uint32_t w[SW_PLACE_SERVERS];
@@ -70,8 +70,8 @@ static void weights__where_it_says_nothing(void **state)
 	assert_int_equal(w[2], 1);
 }
 
-/* Return the link with the earliest deadline among eligible ones, the first of
- * equals. */
+/* Return the server with the earliest deadline among eligible ones; of equals
+ * the first. */
 static uint32_t who_is_next(const struct sw_place_map *map, const uint32_t *w,
 	const uint32_t *got, uint64_t at)
 {
@@ -115,7 +115,7 @@ static void map__earliest_deadline_first(void **state)
 		}
 }
 
-/* At every moment every server has its share, to less than a stripe. */
+/* At any point every server has its share, to within one stripe. */
 static void check_balance(struct sw_place_job job)
 {
 	uint32_t w[SW_PLACE_SERVERS], got[SW_PLACE_SERVERS] = {0};
@@ -143,7 +143,7 @@ static void map__share_to_less_than_a_stripe(void **state)
 	check_balance(apart(64, SW_MAX_SERVERS));
 }
 
-/* Lcores of a machine share what the theorem gives to it. */
+/* The lcores of a machine divide the machine's share by the theorem. */
 static void weights__lcores_of_a_machine(void **state)
 {
 	for (uint32_t m = 2; m <= 4; m++)
@@ -169,8 +169,8 @@ static void weights__lcores_of_a_machine(void **state)
 			}
 }
 
-/* Tensors of all sizes, as a model has them: each byte is counted where it
- * lies.  A boundary between tensors may move by a chunk. */
+/* Place tensors of all sizes, as in a model, and count each byte at its server.
+ * A boundary between tensors may move by one chunk. */
 static void map__share_of_a_model(void **state)
 {
 	uint64_t bytes[SW_PLACE_SERVERS] = {0}, at = 0, rng = 7;
@@ -223,7 +223,7 @@ static void map__impossible_facts(void **state)
 		assert_false(sw_place_check(&bad[i]));
 }
 
-/* Looked for near the last one, in steps of all sizes, each is where it is. */
+/* Searching near the last result, in steps of all sizes, finds each chunk. */
 static void check_near(
 	const struct sw_place *p, uint32_t n_servers, uint32_t n_chunks)
 {
@@ -247,8 +247,8 @@ static void check_near(
 	}
 }
 
-/* Every chunk lies on exactly one server, is counted there once, and both
- * numbers lead to each other. */
+/* Check that every chunk is on exactly one server, is counted there once, and
+ * that both numbers map to each other. */
 static void check_all(
 	const struct sw_place_map *map, uint32_t first, uint32_t n_chunks)
 {
@@ -330,7 +330,7 @@ static void owner__stripes_follow_the_line(void **state)
 	assert_int_equal(sw_place_owner(&map, 0, 64), 1);
 	assert_int_equal(sw_place_owner(&map, 0, 128), 2);
 	assert_int_equal(sw_place_owner(&map, 0, 192), 0);
-	/* the next tensor goes on where the last one ended */
+	/* the next tensor continues where the last one ended */
 	assert_int_equal(sw_place_owner(&map, 60, 3), 0);
 	assert_int_equal(sw_place_owner(&map, 60, 4), 1);
 	assert_true(
@@ -361,8 +361,8 @@ static void init__server_without_a_chunk(void **state)
 		assert_int_equal(sw_place_find(&p, c), SW_PLACE_NONE);
 }
 
-/* Shares of lanes: as even as servers can be dealt out, each has one, and the
- * lcores of a machine go round. */
+/* Lanes get shares as even as whole servers allow, and each lane has a server.
+ * The lcores of a machine are dealt in turn. */
 static void lanes__even(void **state)
 {
 	uint8_t lane_of[SW_PLACE_SERVERS];
@@ -395,7 +395,7 @@ static void lanes__even(void **state)
 		assert_int_equal(lane_of[s], s % 4);
 }
 
-/* Every chunk is in the lane of its server, in order, and a run is one. */
+/* Every chunk is in the lane of its server, in order, and forms one run. */
 static void fold__every_chunk_has_its_lane(void **state)
 {
 	struct sw_place_job job = unified(3, 2);

@@ -1,4 +1,4 @@
-/* unit_sched.c - the scheduler core: algorithm 1, policies, mistakes.
+/* unit_sched.c - the scheduler core: algorithm 1, policies, wrong calls.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -11,10 +11,10 @@
 
 enum { N = 64, KB = 1000 };
 
-/* A method that only notes what it is told. */
+/* A method that only records its calls. */
 struct fixture {
 	struct sw_sched s;
-	uint64_t here[N]; /* bytes that have not left */
+	uint64_t here[N]; /* bytes that have not left yet */
 	struct sw_task tasks[N];
 	char log[4096];
 };
@@ -44,7 +44,7 @@ static void begin(struct sw_task *t, uint64_t from, uint64_t bytes)
 
 static const struct sw_task_ops ops = {.partition = cut, .start = begin};
 
-/* Take bytes back, for a method that can. */
+/* Take bytes back, for a method that can return them. */
 static uint64_t back(struct sw_task *t, uint64_t bytes)
 {
 	uint64_t *here = &x.here[t - x.tasks];
@@ -89,7 +89,7 @@ static void run__the_most_urgent_while_credit_is_left(void **state)
 	sw_sched_set(&x.s, x.s.policy, 40 * KB, 100 * KB);
 	ready(3);
 	ready(1);
-	/* The third part overdraws. */
+	/* The third part exceeds the credit. */
 	assert_string_equal(run(), "t1+40000 t1+40000 t1+20000");
 	assert_int_equal(x.s.credit, 0);
 	ready(0);
@@ -98,13 +98,13 @@ static void run__the_most_urgent_while_credit_is_left(void **state)
 	assert_string_equal(run(), "t0+40000");
 	assert_int_equal(x.s.credit, -30 * KB);
 	finish(1, 30 * KB);
-	assert_string_equal(run(), ""); /* 0 is not more than 0 */
+	assert_string_equal(run(), ""); /* credit 0 does not suffice */
 	finish(1, 1);
 	assert_string_equal(run(), "t0+40000");
 	sw_sched_close(&x.s);
 }
 
-/* A part larger than all the credit still starts. */
+/* A part larger than the whole credit still starts. */
 static void run__a_large_part_overdraws(void **state)
 {
 	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
@@ -130,7 +130,7 @@ static void run__equal_priorities_by_readiness(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* Whole pieces of 3 KB. */
+/* Cut whole pieces of 3 KB. */
 static uint64_t cut_pieces(
 	const struct sw_task *t, uint64_t from, uint64_t unit)
 {
@@ -141,8 +141,8 @@ static uint64_t cut_pieces(
 static const struct sw_task_ops ops_rows = {
 	.partition = cut_pieces, .start = begin};
 
-/* As many as would have started one by one: up to the turn of another, as far
- * as the credit goes. */
+/* Consecutive parts start as one: as many as would have started one by one, up
+ * to another task's turn and to the end of the credit. */
 static void run__parts_in_a_row_start_as_one(void **state)
 {
 	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
@@ -162,7 +162,7 @@ static void run__parts_in_a_row_start_as_one(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* A call starts a bounded number of bytes, whatever may be on its way. */
+/* One call starts a bounded number of bytes, whatever the credit. */
 static void run__a_call_ends(void **state)
 {
 	open_sched(&sw_policies[SW_POLICY_BYTESCHEDULER]);
@@ -187,7 +187,7 @@ static void run__fifo_goes_by_readiness(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_string_equal(
 			run(), "t9+1048576 t9+1048576 t9+1048576 t9+1048576");
-	assert_string_equal(run(), ""); /* so much is on its way */
+	assert_string_equal(run(), ""); /* that much is in flight */
 	finish(9, mib + 1);
 	assert_string_equal(run(), "t9+1048576 t0+100000");
 	sw_sched_close(&x.s);
@@ -207,8 +207,8 @@ static void open_full(const struct sw_policy *policy, uint64_t here)
 	x.here[9] = here;
 }
 
-/* A more urgent one takes what it needs, and a part for whose turn may come,
- * of what has not left. */
+/* A more urgent task takes back what it needs of the bytes that have not left,
+ * plus one part for a task whose turn may come. */
 static void run__takes_back_for_the_urgent(void **state)
 {
 	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 70 * KB);
@@ -231,7 +231,7 @@ static void run__takes_back_nothing_that_has_left(void **state)
 	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 0);
 	ready(3);
 	assert_string_equal(run(), "");
-	x.here[9] = 1; /* less than is needed */
+	x.here[9] = 1; /* less than it needs */
 	assert_string_equal(run(), "t3+10000");
 	assert_string_equal(run(), "");
 	finish(9, 10 * KB);
@@ -239,7 +239,8 @@ static void run__takes_back_nothing_that_has_left(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* Not for its like, nor from what is more urgent, nor from what is over. */
+/* Credit is not taken back for a task of the same urgency, nor from more urgent
+ * or finished ones. */
 static void run__takes_back_from_the_less_urgent_alone(void **state)
 {
 	open_full(&sw_policies[SW_POLICY_BYTESCHEDULER], 100 * KB);
@@ -285,7 +286,8 @@ static void run__p3_stops_and_waits(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* Against a plain search, with random priorities, sizes and cancellations. */
+/* Compare with a plain search, with random priorities, sizes and
+ * cancellations. */
 static void run__as_a_plain_search(void **state)
 {
 	uint32_t seed = 7;
@@ -312,7 +314,7 @@ static void run__as_a_plain_search(void **state)
 				best = t;
 		}
 		if (!best || x.s.n_starts % SW_SCHED_TURN == SW_SCHED_TURN - 1)
-			x.s.n_starts++; /* the turn has a test of its own */
+			x.s.n_starts++; /* another test covers the turn */
 		if (seed >> 20 & 1 && best) {
 			run();
 			assert_int_equal(best->state, SW_TASK_STARTED);
@@ -322,7 +324,7 @@ static void run__as_a_plain_search(void **state)
 	sw_sched_close(&x.s);
 }
 
-/* The least urgent has its turn although more urgent ones never end. */
+/* The least urgent task gets its turn although more urgent ones never end. */
 static void run__starvation_is_bounded(void **state)
 {
 	uint32_t n = 0;
@@ -475,7 +477,7 @@ static void cancel__then_anything(void **state)
 	assert_int_equal(x.s.credit, 40 * KB);
 	assert_string_equal(run(), "t1+40000");
 	assert_int_equal(sw_task_finish(&x.s, &x.tasks[0], 40 * KB), SW_EPROTO);
-	sw_task_cancel(&x.s, &x.tasks[0]); /* again */
+	sw_task_cancel(&x.s, &x.tasks[0]); /* a second time */
 	assert_int_equal(x.s.credit, 0);
 	sw_sched_close(&x.s);
 }

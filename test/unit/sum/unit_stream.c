@@ -1,4 +1,4 @@
-/* unit_stream.c - a copy past the caches, or through them, at each level.
+/* unit_stream.c - copy past the caches, or through them, at each level.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +10,8 @@
 
 enum { ROOM = 1024 };
 
-/* Every place within a line, of both, and lengths of none to some lines: what
- * is written, and that nothing beside it is. */
+/* Copy at every place of source and destination within a line, with lengths
+ * from 0 to some lines. Check the bytes and that no others are written. */
 static void check(const struct sw_sum *sum)
 {
 	static _Alignas(64) uint8_t src[ROOM], dst[ROOM], want[ROOM];

@@ -1,4 +1,4 @@
-/* unit_async.c - parameters that the server keeps: their rules, their bytes.
+/* unit_async.c - parameters that the server keeps: rules and bytes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/async.h"
 
@@ -56,7 +56,7 @@ static void judge_query__four_answers(void **state)
 
 /* --- the bytes --- */
 
-/* Two members, one tensor of @n_elems i32. */
+/* Open a shard of two members with one tensor of @n_elems i32. */
 static struct fixture *open_async(uint64_t n_elems)
 {
 	struct fixture *x = open_shard(2, 0, 1);
@@ -65,7 +65,7 @@ static struct fixture *open_async(uint64_t n_elems)
 	return x;
 }
 
-/* Part of a broadcast of rank 0. */
+/* Push member @member's part of a broadcast of rank 0. */
 static enum sw_push_verdict copy(
 	struct fixture *x, uint32_t member, uint32_t round, int32_t value)
 {
@@ -80,7 +80,7 @@ static enum sw_push_verdict copy(
 	return shard_push(&x->sh, member, &h, (uint8_t *)elems, false);
 }
 
-/* The same, and both have the first value, 100. */
+/* The same, after both members have got the first value, 100. */
 static struct fixture *open_started(void)
 {
 	struct fixture *x = open_async(FULL);
@@ -97,7 +97,8 @@ static uint32_t updates(const struct fixture *x)
 	return x->h.step | (uint32_t)x->h.aux << 16;
 }
 
-/* One value, and 24 + 4 per member and chunk; 16-bit types in f32. */
+/* The memory is one value, and 24 bytes plus 4 per member for each chunk.
+ * 16-bit types are kept in f32. */
 static void need__by_dtype(void **state)
 {
 	struct fixture *x = open_shard(3, 0, 1);
@@ -135,7 +136,7 @@ static void start__together(void **state)
 	close_shard(x);
 }
 
-/* The value's giver comes first, and waits for the others. */
+/* The member that gives the value may come first; it waits for the others. */
 static void start__root_first(void **state)
 {
 	struct fixture *x = open_async(FULL);
@@ -164,7 +165,7 @@ static void start__two_roots(void **state)
 	close_shard(x);
 }
 
-/* Bytes of a rank that is not their root's would be a second value. */
+/* Bytes from another rank than the root would be a second value. */
 static void start__whose_root(void **state)
 {
 	struct fixture *x = open_async(FULL);
@@ -182,7 +183,8 @@ static void start__whose_root(void **state)
 	close_shard(x);
 }
 
-/* A fast member goes on; what the slow one gets has all of it. */
+/* A fast member continues; the slow member later gets a value with all
+ * updates. */
 static void push__waits_for_nobody(void **state)
 {
 	struct fixture *x = open_started();
@@ -208,7 +210,8 @@ static void push__duplicate(void **state)
 
 	push(x, 0, 2, 0, 1);
 	assert_int_equal(take(x, 0), 101);
-	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DONE); /* in flight */
+	/* the answer is in flight */
+	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DONE);
 	fate(x, 0, false);
 	assert_int_equal(push(x, 0, 2, 0, 1), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), 101);
@@ -254,8 +257,8 @@ static void push__draining(void **state)
 	close_shard(x);
 }
 
-/* A member that waits for the first value still gets it; another does not
- * begin. */
+/* While the server stops, a member that waits for the first value still gets
+ * it; no other value begins. */
 static void start__draining(void **state)
 {
 	struct fixture *x = open_async(2 * FULL);
@@ -272,7 +275,7 @@ static void start__draining(void **state)
 	close_shard(x);
 }
 
-/* A later broadcast puts a new value there; the others only fetch. */
+/* A later broadcast sets a new value; the other members only fetch it. */
 static void copy__later(void **state)
 {
 	struct fixture *x = open_started();
@@ -287,8 +290,8 @@ static void copy__later(void **state)
 	close_shard(x);
 }
 
-/* A retransmission has the value of its own time; an older answer's fate
- * changes nothing. */
+/* A retransmission has the value at its own time. The fate of an older answer
+ * has no effect. */
 static void fate__lost_is_built_anew(void **state)
 {
 	struct fixture *x = open_started();
@@ -316,7 +319,7 @@ static void query__four_answers(void **state)
 	push(x, 0, 2, 0, 1);
 	assert_int_equal(take(x, 0), 101);
 	assert_int_equal(query(x, 0, 2), 'r');
-	assert_int_equal(take(x, 0), -1); /* it is on its way */
+	assert_int_equal(take(x, 0), -1); /* the answer is in flight */
 	fate(x, 0, false);
 	assert_int_equal(query(x, 0, 2), 'r');
 	assert_int_equal(take(x, 0), 101);
@@ -325,12 +328,12 @@ static void query__four_answers(void **state)
 	close_shard(x);
 }
 
-/* 16-bit types are kept in f32: what is too small for one step adds up. */
+/* 16-bit types are kept in f32, so small updates add up. */
 static void take__rounds_once(void **state)
 {
 	struct fixture *x = open_shard(1, 0, 1);
 	struct sw_header h = header(0, 1, 0, 0);
-	uint16_t value = 0x3f80, small = 0x3a80; /* bf16: 1, 2^-10 */
+	uint16_t value = 0x3f80, small = 0x3a80; /* as bf16: 1 and 2^-10 */
 	uint32_t order;
 	const uint16_t *got = NULL;
 

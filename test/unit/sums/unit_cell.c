@@ -17,7 +17,7 @@ static struct sw_chunk fresh(void)
 	return c;
 }
 
-/* Push of @member as a server does it: judge, and fold if it is wanted. */
+/* Push as a server does: judge, and fold if the verdict says so. */
 static enum sw_push_verdict push(
 	struct sw_chunk *c, uint32_t round, uint32_t member, uint64_t expected)
 {
@@ -41,7 +41,7 @@ static void complete(struct sw_chunk *c, uint32_t round, uint64_t expected)
 	assert_true(c->cell[round & 1].is_done);
 }
 
-/* A chunk whose last complete round is @round; it got there by itself. */
+/* Return a chunk that has completed rounds 1 to @round. */
 static struct sw_chunk after_rounds(uint32_t round, uint64_t expected)
 {
 	struct sw_chunk c = fresh();
@@ -62,7 +62,7 @@ static void init__first_round_is_1(void **state)
 	assert_int_equal(c.inflight, 0);
 }
 
-/* Rounds that never were have no result to send, whatever is asked. */
+/* Rounds before the first have no result to send. */
 static void init__rounds_before_the_first(void **state)
 {
 	static const uint32_t rounds[] = {
@@ -115,7 +115,7 @@ static void judge_push__future(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
 
-	push(&c, 2, A, 3); /* B has not pushed 2 yet */
+	push(&c, 2, A, 3); /* B has not pushed round 2 */
 	assert_int_equal(sw_cell_judge_push(&c, 3, A), SW_PUSH_VIOLATION);
 	assert_int_equal(sw_cell_judge_push(&c, 4, A), SW_PUSH_VIOLATION);
 	assert_int_equal(sw_cell_judge_push(&c, 100, A), SW_PUSH_VIOLATION);
@@ -126,7 +126,8 @@ static void judge_push__future(void **state)
 	assert_int_equal(sw_cell_judge_push(&c, 4, A), SW_PUSH_VIOLATION);
 }
 
-/* A finished sum is never folded into, also not by whom nobody waited for. */
+/* A finished sum is never folded into, even by a member that was not
+ * expected. */
 static void judge_push__stranger_into_done(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
@@ -181,7 +182,8 @@ static void fold__covers_the_expected(void **state)
 	cell = (struct sw_cell){0};
 	assert_false(sw_cell_fold(&cell, BIT(C), 1, 3));
 	assert_false(sw_cell_fold(&cell, BIT(A), 1, 3));
-	assert_true(sw_cell_fold(&cell, BIT(B), 1, 3)); /* C's is counted too */
+	/* C's push also counts */
+	assert_true(sw_cell_fold(&cell, BIT(B), 1, 3));
 	assert_int_equal(cell.weight, 3);
 }
 
@@ -201,7 +203,7 @@ static void newest__of_two(void **state)
 	assert_int_equal(sw_chunk_owed(&c, A)->round, 2);
 }
 
-/* A result was sent twice: the fate of the older frame changes nothing. */
+/* If a result was sent twice, the fate of the older frame has no effect. */
 static void settle__the_newest(void **state)
 {
 	struct sw_chunk c = after_rounds(1, 3);
@@ -214,7 +216,7 @@ static void settle__the_newest(void **state)
 	assert_false(sw_chunk_settle(&c, BIT(A), 1));
 	assert_false(sw_chunk_settle(&c, BIT(A), 3));
 	assert_true(sw_chunk_settle(&c, BIT(A), 2));
-	assert_false(sw_chunk_settle(&c, BIT(A), 2)); /* twice */
+	assert_false(sw_chunk_settle(&c, BIT(A), 2)); /* a second time */
 	assert_int_equal(c.inflight, 1 << B);
 }
 
@@ -227,7 +229,7 @@ static void judge_query__four_answers(void **state)
 	push(&c, 2, A, 3);
 	assert_int_equal(sw_cell_judge_query(&c, 2, A), SW_QUERY_WAIT);
 	assert_int_equal(sw_cell_judge_query(&c, 2, B), SW_QUERY_NEED);
-	/* A has pushed 2, so it held 1; B may still lack it. */
+	/* A has pushed round 2, so it held round 1; B may still lack it. */
 	assert_int_equal(sw_cell_judge_query(&c, 1, A), SW_QUERY_GONE);
 	assert_int_equal(sw_cell_judge_query(&c, 1, B), SW_QUERY_RESULT);
 	push(&c, 2, B, 3);
@@ -255,7 +257,7 @@ static void round_before__wraps(void **state)
 	assert_false(sw_round_before(0, UINT32_MAX));
 }
 
-/* All verdicts hold across round 2^32 - 1, 0, 1. */
+/* All verdicts hold across rounds 2^32 - 1, 0 and 1. */
 static void rounds__wrap(void **state)
 {
 	uint32_t at = UINT32_MAX - 4;
@@ -290,7 +292,7 @@ static void rounds__wrap(void **state)
 	}
 }
 
-/* 64 members, in any order, each once. */
+/* 64 members push in any order, each once. */
 static void fold__64_members(void **state)
 {
 	struct sw_chunk c = fresh();

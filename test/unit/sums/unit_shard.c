@@ -14,7 +14,8 @@ static uint64_t need(struct fixture *x, uint32_t dtype, uint64_t n_elems)
 	return sw_shard_need(&x->sh, &item);
 }
 
-/* 2 x the declared bytes, 3 x for 16-bit types, 64 per chunk, marks. */
+/* The memory is 2 x the declared bytes (3 x for 16-bit types), 64 bytes per
+ * chunk, and marks. */
 static void need__by_dtype(void **state)
 {
 	struct fixture *x = open_shard(2, 0, 1);
@@ -44,7 +45,7 @@ static void admit__counts_what_it_takes(void **state)
 	close_shard(x);
 }
 
-/* A server may have no chunk of a small tensor. */
+/* A server may own no chunk of a small tensor. */
 static void admit__nothing_here(void **state)
 {
 	struct fixture *x = open_shard(2, 1, 2);
@@ -72,7 +73,7 @@ static void named__sparse_keys(void **state)
 	close_shard(x);
 }
 
-/* Two words with the same FNV-1a hash. */
+/* Two names with the same FNV-1a hash are distinguished. */
 static void named__same_hash(void **state)
 {
 	struct fixture *x = open_shard(1, 0, 1);
@@ -132,13 +133,13 @@ static void push__duplicate(void **state)
 	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_HAVE);
 	assert_int_equal(x->stats.push_again, 1);
 	push(x, 1, 1, 0, 1);
-	assert_int_equal(take(x, 0), 11); /* once */
+	assert_int_equal(take(x, 0), 11); /* only once */
 	assert_int_equal(x->stats.push_folded, 2);
 	close_shard(x);
 }
 
 /* A duplicate of a finished round asks for the result, which is sent unless it
- * is on its way (A5). */
+ * is in flight (A5). */
 static void push__duplicate_of_done_acts_as_query(void **state)
 {
 	struct fixture *x = open_one(FULL);
@@ -161,7 +162,7 @@ static void push__past(void **state)
 	push(x, 0, 1, 0, 10);
 	push(x, 1, 1, 0, 1);
 	push(x, 0, 2, 0, 20);
-	/* It pushed round 2, so it held round 1: nothing to send. */
+	/* It pushed round 2, so it held round 1: there is nothing to send. */
 	assert_int_equal(push(x, 0, 1, 0, 10), SW_PUSH_DONE);
 	assert_int_equal(take(x, 0), -1);
 	push(x, 1, 2, 0, 2);
@@ -184,7 +185,8 @@ static void push__future(void **state)
 	close_shard(x);
 }
 
-/* Rounds that never were: nothing is marked that cannot be sent. */
+/* For rounds before the first nothing is marked, because there is nothing to
+ * send. */
 static void push__round_before_the_first(void **state)
 {
 	struct fixture *x = open_one(FULL);
@@ -242,7 +244,7 @@ static void push__wrong_dtype_or_op(void **state)
 	close_shard(x);
 }
 
-/* The weight is what the member declared when it joined, nothing else. */
+/* The weight must be the one that the member declared in its JOIN. */
 static void push__wrong_weight(void **state)
 {
 	static const uint16_t wrong[] = {0, 2, 4, UINT16_MAX};
@@ -269,7 +271,8 @@ static void push__wrong_weight(void **state)
 	close_shard(x);
 }
 
-/* Intact elsewhere, or damaged: not folded, nothing changed (I4). */
+/* A payload that is damaged, or intact for another chunk, is not folded and
+ * changes nothing (I4). */
 static void push__corrupted_payload(void **state)
 {
 	struct fixture *x = open_one(2 * FULL);
@@ -293,7 +296,7 @@ static void push__corrupted_payload(void **state)
 	close_shard(x);
 }
 
-/* A duplicate is told before its payload is looked at: that of an in-place
+/* A duplicate is detected before its payload is checked, because an in-place
  * buffer has changed since (A6). */
 static void push__duplicate_with_other_bytes(void **state)
 {
@@ -343,9 +346,8 @@ static void push__another_step(void **state)
 	close_shard(x);
 }
 
-/* f16: 2048 + 1 + 1 is 2050 when summed in f32, 2048 when rounded each time. */
-/* Every fourth round is a sample; a tensor waits from its first contribution.
- */
+/* Every fourth round is a sample. A tensor waits from its first contribution
+ * on. */
 static void late__who_was_last(void **state)
 {
 	struct fixture *x = open_one(2 * FULL);
@@ -360,7 +362,7 @@ static void late__who_was_last(void **state)
 			x->now_ns += 300;
 			push(x, round != 8, round, chunk, 1);
 		}
-	/* both chunks of rounds 4 and 8, since none was open before them */
+	/* both chunks of rounds 4 and 8, because none was open before them */
 	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 0)), 2);
 	assert_int_equal(sw_shard_late(&x->sh, 0)->sum_ns, 600);
 	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 1)), 2);
@@ -378,6 +380,7 @@ static void late__who_was_last(void **state)
 	close_shard(x);
 }
 
+/* f16: 2048 + 1 + 1 is 2050 when summed in f32, 2048 when rounded each time. */
 static void push__f16_is_rounded_once(void **state)
 {
 	struct fixture *x = open_shard(3, 0, 1);

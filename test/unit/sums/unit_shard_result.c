@@ -1,4 +1,4 @@
-/* unit_shard_result.c - what becomes of a sum: results and queries.
+/* unit_shard_result.c - the results of sums, and queries for them.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/shard_rig.h"
 
@@ -25,8 +25,8 @@ static void take__most_urgent_first(void **state)
 	close_shard(x);
 }
 
-/* A run ends behind the last result, or as many as are asked for, or with a
- * word of marks. */
+/* A run ends after the last result, after the requested number, or at the end
+ * of a word of marks. */
 static void take__runs(void **state)
 {
 	enum { N = 70 };
@@ -55,7 +55,7 @@ static void take__runs(void **state)
 	close_shard(x);
 }
 
-/* Marked results move along when a more urgent tensor is admitted. */
+/* Marked results keep their marks when a more urgent tensor is admitted. */
 static void admit__while_results_wait(void **state)
 {
 	struct fixture *x = open_shard(2, 0, 1);
@@ -73,8 +73,8 @@ static void admit__while_results_wait(void **state)
 	close_shard(x);
 }
 
-/* The same with a random order of priorities and results at every moment: in
- * the end each waits once, and they leave in order. */
+/* The same with random priorities and results at any moment: in the end each
+ * result is marked once, and they leave in order. */
 static void admit__anywhere_while_results_wait(void **state)
 {
 	enum { N = 300 };
@@ -149,7 +149,8 @@ static void fate__lost_after_recycle(void **state)
 	close_shard(x);
 }
 
-/* A push of v + 1 says that v is held: its mark goes. */
+/* A push of v + 1 shows that the member holds v, so the mark of v is
+ * removed. */
 static void push__clears_the_mark_of_the_round_before(void **state)
 {
 	struct fixture *x = open_one(FULL);
@@ -180,7 +181,7 @@ static void query__four_answers(void **state)
 	push(x, 1, 1, 0, 1);
 	take(x, 0);
 	assert_int_equal(query(x, 0, 1), 'r');
-	assert_int_equal(take(x, 0), -1); /* it is on its way */
+	assert_int_equal(take(x, 0), -1); /* in flight */
 	fate(x, 0, false);
 	assert_int_equal(query(x, 0, 1), 'r');
 	assert_int_equal(take(x, 0), 2);

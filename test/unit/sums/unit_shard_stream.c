@@ -6,7 +6,7 @@
 
 enum { A, B, C, LOG2 = SW_WINDOW_MIN_LOG2, W = 1 << LOG2 };
 
-/* Three members; the group of stream 0 is @members. */
+/* Open a shard of three members; the group of stream 0 has @members. */
 static struct fixture *open_stream(uint64_t members)
 {
 	struct fixture *x = open_shard(3, 0, 1);
@@ -17,7 +17,7 @@ static struct fixture *open_stream(uint64_t members)
 	return x;
 }
 
-/* The push of chunk @j, number 1 of its stream's collectives. */
+/* Make the push of chunk @j, in collective 1 of its stream. */
 static struct sw_header header_of(
 	enum sw_coll_kind kind, uint32_t j, uint32_t root, uint32_t n_elems)
 {
@@ -59,7 +59,7 @@ static uint32_t base_of(const struct fixture *x)
 	return sw_shard_answer(&x->sh, 0, 0, 0, SW_ANSWER_BASE).chunk;
 }
 
-/* All three push an all_reduce of chunk @j and have its result. */
+/* Let all three push an all_reduce of chunk @j and get its result. */
 static void whole_chunk(struct fixture *x, uint32_t j)
 {
 	for (uint32_t m = A; m <= C; m++)
@@ -110,8 +110,8 @@ static void push__reduce_only_the_root_gets_it(void **state)
 	close_shard(x);
 }
 
-/* A receiver that arrives when it is ready gets it at once, with its own empty
- * contribution. */
+/* A receiver that asks after the chunk is ready gets it at once, by its own
+ * empty push. */
 static void push__broadcast_to_a_late_receiver(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -123,7 +123,7 @@ static void push__broadcast_to_a_late_receiver(void **state)
 	assert_int_equal(take(x, A), 6);
 	fate(x, A, false);
 	assert_int_equal(take(x, B), -1);
-	assert_int_equal(take(x, C), -1); /* it has not asked */
+	assert_int_equal(take(x, C), -1); /* C has not asked */
 	assert_int_equal(base_of(x), 1);
 	assert_int_equal(
 		push_h(x, C, header_of(SW_BCAST, 1, B, 0), 0), SW_PUSH_FOLD);
@@ -134,7 +134,7 @@ static void push__broadcast_to_a_late_receiver(void **state)
 	close_shard(x);
 }
 
-/* Nobody else is in the group: it is done with its push. */
+/* In a group of one the push completes the chunk. */
 static void push__group_of_one(void **state)
 {
 	struct fixture *x = open_stream(1 << B);
@@ -174,13 +174,13 @@ static void push__not_a_collective(void **state)
 	h.dtype = 0xff;
 	dropped(x, A, h, n);
 	h = good;
-	h.aux = C; /* the job's rank, not the group's */
+	h.aux = C; /* a rank of the job, not of the group */
 	dropped(x, A, h, n);
 	h.aux = 3;
 	dropped(x, A, h, n);
 	h.aux = 0xffff;
 	dropped(x, A, h, n);
-	dropped(x, C, good, n); /* not a member of it */
+	dropped(x, C, good, n); /* not a member of the group */
 	close_shard(x);
 }
 
@@ -194,7 +194,7 @@ static void push__wrong_length(void **state)
 	dropped(x, A, h, n);
 	h.payload_len = 0;
 	h.weight = 0;
-	dropped(x, A, h, n); /* it is to give some */
+	dropped(x, A, h, n); /* it must have data */
 	h = header_of(SW_ALL_REDUCE, 1, A, FULL);
 	x->params.payload = PAYLOAD - 4;
 	dropped(x, A, h, n);
@@ -238,7 +238,7 @@ static void push__damaged(void **state)
 
 /* --- the first one says what it is --- */
 
-/* A begins @first, and B's @other is not it. */
+/* Check that B's @other mismatches A's @first. */
 static void differs(struct sw_header first, struct sw_header other)
 {
 	struct fixture *x = open_stream(3);
@@ -263,7 +263,7 @@ static void push__differs_from_the_first(void **state)
 	h.dtype = SW_F32;
 	differs(first, h);
 	h = first;
-	h.step = 8; /* another count, same bytes here */
+	h.step = 8; /* another count with the same bytes in this chunk */
 	differs(first, h);
 	h = first;
 	h.payload_len -= 4;
@@ -273,7 +273,8 @@ static void push__differs_from_the_first(void **state)
 	differs(first, h);
 }
 
-/* Another root: one member's own bytes are unknown to the other. */
+/* Two broadcasts with different roots mismatch; each root's bytes are known
+ * only to itself. */
 static void push__differs_in_the_root_of_a_broadcast(void **state)
 {
 	differs(header_of(SW_BCAST, 1, A, FULL),
@@ -281,7 +282,7 @@ static void push__differs_in_the_root_of_a_broadcast(void **state)
 	differs(header_of(SW_BCAST, 1, B, 0), header_of(SW_BCAST, 1, A, 0));
 }
 
-/* A slot's last chunk is nothing to compare with. */
+/* A slot's previous chunk is not compared with the next one. */
 static void push__another_kind_a_window_later(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -325,8 +326,8 @@ static void drain__no_chunk_begins(void **state)
 
 enum { TWO = 0x4000, FOUR = 0x4080 }; /* as bf16 */
 
-/* The same slot has f32 in one chunk and a 16-bit type in the next, and back:
- * neither sees what the other left. */
+/* A slot has f32 in one chunk and a 16-bit type in the next one, and f32 again.
+ * No chunk sees another one's data. */
 static void push__types_change_in_a_slot(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -367,7 +368,8 @@ static void push__types_change_in_a_slot(void **state)
 	close_shard(x);
 }
 
-/* Full chunks of 16 bits in all slots, whose sums take twice the payload. */
+/* In all slots, sums of full 16-bit chunks take twice the payload without
+ * overlap. */
 static void push__sums_of_16_bits_do_not_overlap(void **state)
 {
 	struct fixture *x = open_stream(1 << A);
@@ -409,7 +411,7 @@ static void fate__acknowledgements_move_base(void **state)
 	close_shard(x);
 }
 
-/* Chunk 2 is done before chunk 1: base goes over both at once. */
+/* Chunk 2 is complete before chunk 1, so the base passes both at once. */
 static void fate__base_waits_for_the_oldest(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -437,7 +439,7 @@ static void fate__lost_result_is_sent_again(void **state)
 	fate(x, A, true);
 	assert_int_equal(take(x, A), 3);
 	assert_int_equal(take(x, A), -1);
-	assert_int_equal(push_sum(x, A, 1, 1), SW_PUSH_DONE); /* on its way */
+	assert_int_equal(push_sum(x, A, 1, 1), SW_PUSH_DONE); /* in flight */
 	assert_int_equal(take(x, A), -1);
 	fate(x, A, false);
 	fate(x, A, true); /* a second fate is ignored */
@@ -446,7 +448,7 @@ static void fate__lost_result_is_sent_again(void **state)
 	close_shard(x);
 }
 
-/* A fate that comes when the slot has another chunk changes nothing. */
+/* A fate that arrives when the slot has another chunk has no effect. */
 static void fate__of_an_older_chunk(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -461,7 +463,7 @@ static void fate__of_an_older_chunk(void **state)
 	close_shard(x);
 }
 
-/* Members are told of every fourth part of a window. */
+/* Members are told the base at every quarter of a window. */
 static void fate__tells_of_a_quarter(void **state)
 {
 	struct fixture *x = open_stream(1 << A);
@@ -495,7 +497,7 @@ static void push__the_window_closes(void **state)
 	close_shard(x);
 }
 
-/* After 2^32 chunks the numbers begin again, 0 among them. */
+/* After 2^32 chunks numbers start over, 0 included. */
 static void push__numbers_wrap_around(void **state)
 {
 	struct fixture *x = open_stream(7);
@@ -538,7 +540,7 @@ static void query__what_is_answered(void **state)
 	push_sum(x, B, 1, 1);
 	assert_int_equal(query_of(x, A, 1), 'r');
 	assert_int_equal(take(x, A), 2);
-	assert_int_equal(query_of(x, A, 1), 'r'); /* on its way */
+	assert_int_equal(query_of(x, A, 1), 'r'); /* in flight */
 	assert_int_equal(take(x, A), -1);
 	fate(x, A, false);
 	assert_int_equal(query_of(x, A, 1), 'G');

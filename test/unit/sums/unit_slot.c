@@ -47,7 +47,8 @@ static void from_to__of_each_kind(void **state)
 	}
 }
 
-/* Everybody gives or gets: so nobody is passed over when base moves. */
+/* Every member sends or receives, so the base never passes a member that has
+ * not taken part. */
 static void from_to__leave_nobody_out(void **state)
 {
 	for (uint32_t kind = 1; kind < SW_N_COLL_KINDS; kind++)
@@ -100,11 +101,11 @@ static void judge_push__duplicate(void **state)
 	s.got = ALL;
 	s.is_ready = true;
 	assert_int_equal(judge(&s, 1, 3, A), SW_PUSH_DONE);
-	s.is_done = true; /* base waits for an older one */
+	s.is_done = true; /* the base waits for an older chunk */
 	assert_int_equal(judge(&s, 1, 3, A), SW_PUSH_DONE);
 }
 
-/* The slot still has what was there a window ago. */
+/* The slot still has the chunk of one window ago. */
 static void judge_push__slot_of_an_older_chunk(void **state)
 {
 	struct sw_slot s = slot(3, SW_ALL_REDUCE, A, ALL);
@@ -138,7 +139,7 @@ static void note__ready_when_all_have_given(void **state)
 	assert_int_equal(s.weight, 7);
 }
 
-/* A receiver alone makes nothing ready, before or after. */
+/* A receiver's push makes nothing ready, before or after the sender's. */
 static void note__receivers(void **state)
 {
 	struct sw_slot s = slot(1, SW_BCAST, B, 0);

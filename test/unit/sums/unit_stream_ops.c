@@ -1,4 +1,4 @@
-/* unit_stream_ops.c - what a stream's slot makes of bytes, by operation.
+/* unit_stream_ops.c - how a stream's slot combines bytes, by operation.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/shard_rig.h"
 
@@ -16,7 +16,7 @@ static struct fixture *open_stream(void)
 	return x;
 }
 
-/* A full chunk of the first collective, an all_reduce. */
+/* Make the header of a full chunk of an all_reduce. */
 static struct sw_header header_of(uint32_t op, enum sw_dtype dtype, uint32_t j)
 {
 	struct sw_header h = header(0, j, j, FULL);
@@ -27,7 +27,7 @@ static struct sw_header header_of(uint32_t op, enum sw_dtype dtype, uint32_t j)
 	return h;
 }
 
-/* All elements have these bits. */
+/* Fill the payload with elements that have these bits. */
 static void fill(
 	uint8_t bytes[PAYLOAD], const struct sw_header *h, uint64_t bits)
 {
@@ -47,7 +47,7 @@ static enum sw_push_verdict push_bits(
 	return shard_push(&x->sh, member, &h, bytes, false);
 }
 
-/* The same of A, which lends @bytes and whose payloads have no CRC. */
+/* Push as A, which lends @bytes and sends no CRC. */
 static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
 	uint64_t bits, uint8_t bytes[PAYLOAD])
 {
@@ -56,7 +56,7 @@ static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
 	return shard_push(&x->sh, A, &h, bytes, true);
 }
 
-/* The bits that all elements of @member's next result have. */
+/* Take @member's next result; return the bits that all its elements have. */
 static uint64_t take_bits(struct fixture *x, uint32_t member)
 {
 	const uint8_t *bytes = take_bytes(
@@ -78,16 +78,17 @@ static const struct {
 	uint64_t given[MEMBERS], want;
 } cases[] = {
 	{SW_AVG, SW_F32, {0x3f800000, 0x40000000, 0x40c00000}, 0x40400000},
-	/* 1, 0, 0: a third, divided and rounded once */
+	/* (1 + 0 + 0) / 3: divided and rounded once */
 	{SW_AVG, SW_F32, {0x3f800000, 0, 0}, 0x3eaaaaab},
 	{SW_AVG, SW_F64, {0x3ff0000000000000, 0, 0}, 0x3fd5555555555555},
 	{SW_AVG, SW_F16, {0x3c00, 0, 0}, 0x3555},
 	{SW_AVG, SW_BF16, {0x3f80, 0x4000, 0x40c0}, 0x4040},
-	/* the sum is beyond f16, its average is not */
+	/* the sum exceeds f16, but its average does not */
 	{SW_AVG, SW_F16, {0x7bff, 0x7bff, 0x7bff}, 0x7bff},
 	{SW_AVG, SW_I32, {-7u, 3, 0}, -1u},
-	{SW_AVG, SW_I8, {0xf9, 0, 0}, 0xfe}, /* -7 / 3: towards zero */
-	{SW_AVG, SW_U8, {200, 100, 0}, 14},  /* 44 / 3: it has wrapped */
+	{SW_AVG, SW_I8, {0xf9, 0, 0}, 0xfe}, /* -7 / 3, rounded towards zero */
+	/* 44 / 3, because the sum has wrapped */
+	{SW_AVG, SW_U8, {200, 100, 0}, 14},
 	{SW_AVG, SW_I64, {1ULL << 62, 1, 1}, ((1ULL << 62) + 2) / 3},
 	{SW_MIN, SW_F32, {0x3f800000, 0xc0000000, 0}, 0xc0000000},
 	{SW_MIN, SW_F32, {0x3f800000, 0x7fc12345, 0}, 0x7fc00000},
@@ -111,7 +112,7 @@ static const struct {
 	{SW_SUM, SW_BOOL, {0, 1, 1}, 1},
 };
 
-/* One chunk after the other, in slots that held others before. */
+/* Push one chunk after another, in slots that held others before. */
 static void fold__every_operation(void **state)
 {
 	struct fixture *x = open_stream();
@@ -137,8 +138,8 @@ static void fold__every_operation(void **state)
 	close_shard(x);
 }
 
-/* A's bytes are read where they are until the second contribution comes,
- * whatever is done with them, or until they are kept; then A may write them. */
+/* A's lent bytes are read in place when the second contribution arrives, or
+ * when they are kept. Later writes by A have no effect. */
 static void lend(struct fixture *x, const struct sw_header *h,
 	const uint64_t given[MEMBERS], bool is_kept)
 {
@@ -180,7 +181,8 @@ static void lend__every_operation(void **state)
 	close_shard(x);
 }
 
-/* It has its buffer back when it is folded. */
+/* A lender that does not wait for the result may write its buffer once it is
+ * folded. */
 static void lend__by_who_does_not_wait(void **state)
 {
 	static const enum sw_coll_kind kinds[] = {
@@ -207,8 +209,7 @@ static void lend__by_who_does_not_wait(void **state)
 	close_shard(x);
 }
 
-/* A group of one, in both orders; where they are kept apart, nothing is lent.
- */
+/* In a group of one, in order of arrival or of ranks, nothing stays lent. */
 static void lend__alone(void **state)
 {
 	struct sw_header h = header_of(SW_SUM, SW_BF16, 1);
@@ -230,7 +231,7 @@ static void lend__alone(void **state)
 	}
 }
 
-/* A dead stream's memory is not read. */
+/* Lent memory of a dead stream is not read. */
 static void lend__to_the_dead(void **state)
 {
 	struct fixture *x = open_stream();
@@ -247,7 +248,7 @@ static void lend__to_the_dead(void **state)
 	close_shard(x);
 }
 
-/* A has three ranks: there are five numbers in the sum. */
+/* A has three ranks, so the average is over five values. */
 static void avg__of_ranks(void **state)
 {
 	struct fixture *x = open_stream();
@@ -281,13 +282,13 @@ static struct fixture *open_by_rank(uint64_t members)
 	return x;
 }
 
-/* The orders in which three can come. */
+/* All orders in which three members can push. */
 static const uint32_t orders[][MEMBERS] = {
 	{A, B, C}, {A, C, B}, {B, A, C}, {B, C, A}, {C, A, B}, {C, B, A}};
 
 enum { N_ORDERS = sizeof(orders) / sizeof(orders[0]) };
 
-/* Whichever comes first, the result has the bits of (a + b) + c. */
+/* With order = rank the result always has the bits of (a + b) + c. */
 static void order__does_not_show(void **state)
 {
 	static const struct {
@@ -299,7 +300,7 @@ static void order__does_not_show(void **state)
 		{SW_SUM, SW_F32, {0x4cbebc20, 0x3f800000, 0xccbebc20}, 0},
 		{SW_AVG, SW_F32, {0x4cbebc20, 0xccbebc20, 0x40400000},
 			0x3f800000},
-		/* the largest, twice: infinity, and what is left of it */
+		/* the largest value twice gives infinity, which stays */
 		{SW_PROD, SW_F32, {0x7f7fffff, 0x7f7fffff, 0x00800000},
 			0x7f800000},
 		{SW_SUM, SW_F64,
@@ -330,7 +331,7 @@ static void order__does_not_show(void **state)
 	close_shard(x);
 }
 
-/* The same, as it comes: then it does. */
+/* Without that option the order of arrival affects the result. */
 static void order__shows_otherwise(void **state)
 {
 	static const uint64_t given[] = {0x4cbebc20, 0x3f800000, 0xccbebc20};
@@ -349,7 +350,7 @@ static void order__shows_otherwise(void **state)
 	close_shard(x);
 }
 
-/* Members are counted in the group, and copies are not kept apart. */
+/* Members are numbered within the group, and copies need no order. */
 static void order__of_some_members(void **state)
 {
 	struct fixture *x = open_by_rank(1 << A | 1 << C);
@@ -408,7 +409,7 @@ static void push__operation_that_is_none(void **state)
 	close_shard(x);
 }
 
-/* An average of nobody's would be divided by 0. */
+/* An average of no members would divide by 0. */
 static void push__bytes_of_nobody(void **state)
 {
 	struct fixture *x = open_stream();
@@ -420,7 +421,7 @@ static void push__bytes_of_nobody(void **state)
 	h.aux = B;
 	h.payload_len = 0;
 	h.type = SW_WANT;
-	h.weight = 1; /* no bytes are nobody's */
+	h.weight = 1; /* no bytes come from no member */
 	dropped(x, h, &x->stats.rx_weight);
 	close_shard(x);
 }

@@ -10,7 +10,7 @@ static void fill(int32_t elems[FULL], int32_t value)
 		elems[i] = value;
 }
 
-/* @elems is @member's memory and carries no CRC. */
+/* Push @elems as @member, which lends them and sends no CRC. */
 static enum sw_push_verdict lend_of(struct fixture *x, uint32_t member,
 	uint32_t key, uint32_t round, const int32_t elems[FULL])
 {
@@ -35,7 +35,7 @@ static struct fixture *open_inner(uint32_t n_members, uint32_t dtype)
 	return x;
 }
 
-/* The lender's bytes are read when the second contribution comes. */
+/* The lender's bytes are read when the second contribution arrives. */
 static void sum__first_is_lent(void **state)
 {
 	struct fixture *x = open_inner(3, SW_I32);
@@ -43,14 +43,14 @@ static void sum__first_is_lent(void **state)
 
 	fill(elems, 9);
 	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_FOLD);
-	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_HAVE); /* again */
+	assert_int_equal(lend(x, A, 1, elems), SW_PUSH_HAVE); /* a duplicate */
 	assert_int_equal(x->sh.n_lent, 1);
 	assert_int_equal(x->sh.n_open, 1);
 	assert_int_equal(query(x, A, 1), 'W');
 	fill(elems, 1);
 	assert_int_equal(push(x, C, 1, 0, 20), SW_PUSH_FOLD);
 	assert_int_equal(x->sh.n_lent, 0);
-	fill(elems, 99); /* it is in the cell now */
+	fill(elems, 99); /* no effect: they are in the cell now */
 	assert_int_equal(push(x, B, 1, 0, 300), SW_PUSH_COMPLETE);
 	assert_int_equal(take(x, A), 321);
 	assert_int_equal(take(x, B), 321);
@@ -91,7 +91,7 @@ static void sum__lent_alone(void **state)
 	close_shard(x);
 }
 
-/* Widened from where it lies, rounded once. */
+/* Lent bf16 is widened from its place, and the sum is rounded once. */
 static void sum__lent_bf16(void **state)
 {
 	static const uint16_t one = 0x3f80, two = 0x4000, three = 0x4040;
@@ -117,8 +117,8 @@ static void sum__lent_bf16(void **state)
 	close_shard(x);
 }
 
-/* In several tensors, both rounds, lent bytes are copied, nothing else is
- * touched, and the lender may write. */
+/* Lent bytes of several tensors and both rounds are copied, and nothing else is
+ * touched. The lender may write afterwards. */
 static void keep__copies_what_is_lent(void **state)
 {
 	struct fixture *x = open_inner(2, SW_I32);
@@ -130,7 +130,7 @@ static void keep__copies_what_is_lent(void **state)
 		assert_true(sw_shard_copy_lent(&x->sh));
 		assert_int_equal(x->sh.n_lent, 0);
 		fill(elems, 77);
-		assert_true(sw_shard_copy_lent(&x->sh)); /* nothing is left */
+		assert_true(sw_shard_copy_lent(&x->sh)); /* nothing is lent */
 		assert_int_equal(push(x, B, round, 0, 20), SW_PUSH_COMPLETE);
 		assert_int_equal(take(x, A), 21);
 		assert_int_equal(take(x, B), 21);
@@ -139,8 +139,8 @@ static void keep__copies_what_is_lent(void **state)
 	close_shard(x);
 }
 
-/* The parameters of an asynchronous tensor are lent by nobody: they are passed
- * over on the way to what is lent, whatever their place among the keys. */
+/* Asynchronous tensors never borrow. The search for lent bytes skips them, at
+ * any place among the keys. */
 static void keep__beside_asynchronous_tensors(void **state)
 {
 	struct fixture *x = open_shard(2, 0, 1);
@@ -160,7 +160,7 @@ static void keep__beside_asynchronous_tensors(void **state)
 	close_shard(x);
 }
 
-/* Whose way can damage it has a CRC, whose cannot has none. */
+/* A member has a CRC if its path can damage data, and none otherwise. */
 static void crc__by_member(void **state)
 {
 	struct fixture *x = open_inner(2, SW_I32);
@@ -168,7 +168,7 @@ static void crc__by_member(void **state)
 	int32_t elems[FULL];
 
 	fill(elems, 1);
-	h.payload_crc = 1; /* wrong */
+	h.payload_crc = 1; /* a wrong CRC */
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, (const uint8_t *)elems, false),
 		SW_PUSH_CRC);
@@ -183,7 +183,7 @@ static void crc__by_member(void **state)
 	close_shard(x);
 }
 
-/* The root's bytes came without a CRC, the others get them with one. */
+/* The root's bytes came without a CRC; other members get them with one. */
 static void copy__crc_is_made(void **state)
 {
 	struct fixture *x = open_inner(2, SW_I32);
@@ -200,7 +200,7 @@ static void copy__crc_is_made(void **state)
 	h.payload_crc = sw_data_crc(0, &h, NULL, 0);
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, NULL, false), SW_PUSH_COMPLETE);
-	assert_int_equal(take(x, B), 5); /* looks at the CRC, too */
+	assert_int_equal(take(x, B), 5); /* also checks the CRC */
 	close_shard(x);
 }
 

@@ -1,4 +1,4 @@
-/* unit_topo_conf.c - descriptions of machines, good and bad.
+/* unit_topo_conf.c - valid and invalid descriptions of machines.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -9,7 +9,7 @@
 
 #include "apps/topo/topo.h"
 
-static const char *source; /* the project's folder */
+static const char *source; /* the root of the source tree */
 
 static void said(void *ctx, enum sw_log_level level, const char *text)
 {
@@ -19,7 +19,7 @@ static void said(void *ctx, enum sw_log_level level, const char *text)
 	snprintf(all + n, 4096 - n, "%s\n", text);
 }
 
-/* Apply the description @text to @m; errors are in @all. */
+/* Apply the description @text to @m, and collect the errors in @all. */
 static int describe(struct sw_machine *m, const char *text, char all[4096])
 {
 	char path[] = "/tmp/unit_topo_XXXXXX";
@@ -56,7 +56,7 @@ static void describe__the_example(void **state)
 	assert_true(cross == 10e9);
 }
 
-/* Only what is named changes; sections may come in any order. */
+/* Only the named items change; sections may come in any order. */
 static void describe__changes(void **state)
 {
 	struct sw_machine m = {.n_numa_nodes = 2,
@@ -130,7 +130,7 @@ static void describe__bad(void **state)
 
 		assert_int_equal(describe(&m, cases[i].text, all), SW_ECONF);
 		assert_contains(all, cases[i].want);
-		/* one sentence for one mistake */
+		/* one sentence per mistake */
 		assert_ptr_equal(strchr(all, '\n'), all + strlen(all) - 1);
 	}
 }

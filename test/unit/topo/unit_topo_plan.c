@@ -1,4 +1,4 @@
-/* unit_topo_plan.c - plans of machines, against what a hand computes.
+/* unit_topo_plan.c - compare plans of machines with values computed by hand.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -14,8 +14,8 @@ static void assert_near(double a, double b)
 	assert_true(fabs(a - b) < 1e-6 * (1e-3 + fabs(b)));
 }
 
-/* @n_switches with @n GPUs each, two switches a NUMA node, links of 13.1 GB/s;
- * a NIC at a root port of NUMA node 0. */
+/* Make a machine of @n_switches switches with @n GPUs each, two switches per
+ * NUMA node, links of 13.1 GB/s, and a NIC at a root port of NUMA node 0. */
 static struct sw_machine machine(uint32_t n_switches, uint32_t n)
 {
 	struct sw_machine m = {.n_numa_nodes = 2,
@@ -73,9 +73,9 @@ static const struct sw_topo_choice *choice(
 	return NULL;
 }
 
-/* Section 4.2.1: x = 1/5, max((3 x + 1) / 13.1, (7 - 3 x) / 52.4).  The paper
- * prints 0.129 and 0.141 s, but the 23.7 % below a ring of 80 Gb/s that it
- * claims are those of 0.134. */
+/* Section 4.2.1: x = 1/5, max((3 x + 1) / 13.1, (7 - 3 x) / 52.4). The paper
+ * prints 0.129 and 0.141 s, but its 23.7 % less than a ring of 80 Gb/s match
+ * 0.134 s. */
 static void plan__of_the_paper(void **state)
 {
 	struct sw_machine m = machine(2, 4);
@@ -94,7 +94,7 @@ static void plan__of_the_paper(void **state)
 	assert_near(p.wire_s, 2 / 12.5);
 }
 
-/* Section 4.2.2: root = 2.  Beside the NIC's 2 GB the link of P0 carries
+/* Section 4.2.2: root = 2. Beside the NIC's 2 GB the link of P0 carries
  * nothing, a quarter of 1 GB, or all of it. */
 static void plan__of_nvlink(void **state)
 {
@@ -110,13 +110,13 @@ static void plan__of_nvlink(void **state)
 	assert_near(choice(&p, SW_TOPO_SCATTER)->time_s, 2.25 / 13.1);
 	assert_int_equal(choice(&p, SW_TOPO_NEAR)->root, 0);
 	assert_near(choice(&p, SW_TOPO_NEAR)->time_s, 3 / 13.1);
-	/* a NIC that carries nothing: the root's link is the busiest */
+	/* without data for the NIC, the root's link is the busiest */
 	p = plan_of(&m, 0);
 	assert_near(p.choices[p.best].time_s, 1 / 13.1);
 	assert_string_equal(p.choices[p.best].link, "P1 to CPU");
 }
 
-/* The root is at the NIC's NUMA node, wherever that is. */
+/* The root is at the NIC's NUMA node. */
 static void plan__root_is_near(void **state)
 {
 	struct sw_machine m = nvlink_machine();
@@ -128,8 +128,8 @@ static void plan__root_is_near(void **state)
 	assert_int_equal(p.choices[p.best].root, 4);
 }
 
-/* NVLink, but the NIC under no switch, or NICs under all: parts of equal size.
- */
+/* With NVLink, but with the NIC under no switch or NICs under all, the parts
+ * have equal size. */
 static void plan__symmetric_with_nvlink(void **state)
 {
 	struct sw_machine m = nvlink_machine();
@@ -153,7 +153,7 @@ static void plan__symmetric_with_nvlink(void **state)
 	assert_near(p.wire_s, 0.5 / 12.5);
 }
 
-/* NVLink between some GPUs alone is as good as none. */
+/* NVLink between only some GPUs counts as none. */
 static void plan__some_nvlink(void **state)
 {
 	struct sw_machine m = machine(2, 4);
@@ -165,7 +165,7 @@ static void plan__some_nvlink(void **state)
 	assert_int_equal(p.choices[p.best].way, SW_TOPO_ASSISTED);
 }
 
-/* Switches with one and three GPUs: each by equations 8 and 9 of its own. */
+/* Switches with one and three GPUs each follow their own equations 8 and 9. */
 static void plan__uneven(void **state)
 {
 	struct sw_machine m = machine(2, 2);
@@ -178,7 +178,7 @@ static void plan__uneven(void **state)
 	assert_near(choice(&p, SW_TOPO_BRUTE)->time_s, 3 / 13.1);
 }
 
-/* One GPU, at a root port, of an unknown link: 13.1 GB/s. */
+/* One GPU at a root port with an unknown link gets 13.1 GB/s. */
 static void plan__one_gpu(void **state)
 {
 	struct sw_machine m = machine(1, 1);
@@ -193,7 +193,8 @@ static void plan__one_gpu(void **state)
 	assert_near(p.choices[p.best].time_s, 1 / 13.1);
 }
 
-/* Without names the NICs of the widest link; a name must exist. */
+/* Without names the NICs with the widest link are used; a given name must
+ * exist. */
 static void use__names(void **state)
 {
 	struct sw_machine m = machine(2, 4);

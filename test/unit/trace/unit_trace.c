@@ -1,4 +1,4 @@
-/* unit_trace.c - traces that are made by hand: their report, and damaged ones.
+/* unit_trace.c - traces made by hand: their reports, and damaged ones.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Two agents on machines of their own and a server push one chunk in one round.
@@ -15,14 +15,18 @@
 
 enum { US = 1000, BYTES = 8192, SERVER = 2, KEY = 7 };
 
-/* When the parts of the way happened, in us on the server's clock. */
+/* The times of the events of the push, in us on the server's clock. */
 struct way {
 	uint64_t called[2], pushed[2], folded[2], result, held, done;
-	uint64_t ready; /* agent 1's rank was; 0: its process noted nothing */
-	uint64_t copied[2]; /* from, to: into shared memory; zeros: never */
-	uint64_t taken;     /* its copy of the result ended; 0: none */
-	int64_t ahead[2];   /* lead of the agents' clocks, in us */
-	bool is_burst;      /* the daemon could not tell what each fold did */
+	/* agent 1's rank became ready; 0: its process noted nothing */
+	uint64_t ready;
+	/* start and end of the copy into shared memory; zeros: none */
+	uint64_t copied[2];
+	uint64_t taken; /* end of its copy of the result; 0: none */
+	/* lead of the agents' clocks over the server's, in us */
+	int64_t ahead[2];
+	/* folds came in a burst, so single times are unknown */
+	bool is_burst;
 };
 
 static const struct way usual = {.called = {1000, 1010},
@@ -78,14 +82,14 @@ static void daemon_put(FILE *f, uint16_t i)
 	}
 }
 
-/* Put a note of a rank's process. */
+/* Write a note of a rank's process. */
 static void note_put(FILE *f, uint16_t daemon, enum sw_trace_kind kind,
 	uint64_t from_us, uint64_t to_us, int64_t ahead)
 {
 	struct sw_trace_event e = {
 		.t_ns = (to_us + (uint64_t)ahead) * US + 1000000000,
 		.ns = (uint32_t)(to_us - from_us) * US,
-		.round = 64, /* bytes */
+		.round = 64, /* number of bytes */
 		.kind = (uint8_t)kind};
 
 	block_put(f, SW_TRACE_EVENTS, daemon, &e, sizeof(e));
@@ -126,7 +130,7 @@ static size_t trace_make(const struct way *w, char out[BYTES])
 	block_put(f, SW_TRACE_NAME, SERVER, &name, sizeof(name));
 	agent_put(f, 0, w);
 	agent_put(f, 1, w);
-	if (w->is_burst) /* dropped, so that it came again */
+	if (w->is_burst) /* dropped, so that it is repeated */
 		event_put(f, SERVER, last, SW_TRACE_FOLD, w->folded[!last], 0,
 			SW_TRACE_UNSURE | SW_TRACE_MAYBE);
 	event_put(f, SERVER, !last, SW_TRACE_FOLD, w->folded[!last], 0,
@@ -142,8 +146,8 @@ static size_t trace_make(const struct way *w, char out[BYTES])
 	return n;
 }
 
-/* Read a trace, and write what sumwire trace writes.  Returns its report, which
- * the caller frees; NULL: it is no trace. */
+/* Read a trace and write the output of sumwire trace. Return the report, which
+ * the caller frees; NULL: this is no trace. */
 static char *show(struct sw_trace_data *t, char *trace, size_t n)
 {
 	FILE *f = fmemopen(trace, n, "r"), *to, *none;
@@ -205,7 +209,7 @@ static void trace__names_what_bound_a_step(void **state)
 	expect(&w, "bound by copy (0.9", "agent 1");
 }
 
-/* Processes of ranks note since when a call is ready, and their copies. */
+/* Processes of ranks note when a call became ready, and their copies. */
 static void trace__takes_notes_of_processes(void **state)
 {
 	struct sw_trace_data t = {0};
@@ -216,13 +220,13 @@ static void trace__takes_notes_of_processes(void **state)
 
 	w.ready = 400; /* the agent took the call late */
 	expect(&w, "bound by credit (0.6", "agent 1 (node node1)");
-	w.copied[0] = 420; /* because its process copied */
+	w.copied[0] = 420; /* because its process was copying */
 	w.copied[1] = 1000;
 	expect(&w, "bound by copy (0.5", "agent 1 (node node1)");
 	w.taken = 1200;
 	n = trace_make(&w, trace);
 	text = show(&t, trace, n);
-	assert_contains(text, "0.800 ms"); /* ready to copied out */
+	assert_contains(text, "0.800 ms"); /* from ready to copied out */
 	call = t.spans[0].member == 0 && t.n_spans > 1 ? &t.spans[1]
 						       : &t.spans[0];
 	assert_int_equal(t.n_spans, 2);
@@ -236,7 +240,8 @@ static void trace__takes_notes_of_processes(void **state)
 	sw_trace_free(&t);
 }
 
-/* Every frame arrives after it was sent, so clocks lie within their bounds. */
+/* Every frame arrives after it was sent, which bounds the difference of the
+ * clocks. */
 static void trace__aligns_clocks(void **state)
 {
 	static const int64_t ahead[] = {0, 1, -1, 500000, -500000, 40000000};

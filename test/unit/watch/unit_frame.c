@@ -9,7 +9,7 @@
 
 enum { DAEMONS = 40 };
 
-/* Daemons d0, d1, ...; each has grown by its number. */
+/* Daemons d0, d1, …; counters of daemon i have grown by i. */
 struct rig {
 	struct sw_found_daemon found[DAEMONS];
 	struct sw_scan_value old[DAEMONS][4], now[DAEMONS][4];
@@ -76,7 +76,7 @@ static void frame__rates_and_order(void **state)
 	setup(r);
 	text = frame(r, 0, SW_SORT_RATE);
 	assert_int_equal(count_lines(text), 3 * (DAEMONS + 1));
-	/* in 2 s by 39 times 2 MB, and by 2 times 1 */
+	/* d39 has grown by 39 times 2 MB and 2 times 1 in 2 s */
 	assert_contains(text, "\nd39           server  up             39.0"
 			      "          0.0       1 ");
 	assert_true(strstr(text, "\nd39 ") < strstr(text, "\nd38 "));
@@ -101,7 +101,7 @@ static void frame__no_more_lines_than_there_is_room(void **state)
 	for (uint32_t lines = 1; lines < 60; lines++) {
 		text = frame(r, lines, SW_SORT_RATE);
 		assert_true(count_lines(text) <= lines ||
-			    count_lines(text) == 3); /* heads */
+			    count_lines(text) == 3); /* the header lines */
 		for (const char *at = text, *end; *at; at = end + 1) {
 			end = strchr(at, '\n');
 			assert_true(end - at <= 80);
@@ -115,9 +115,9 @@ static void frame__no_more_lines_than_there_is_room(void **state)
 	free(r);
 }
 
-/* A name that is too long lacks its middle; a pid tells daemons of one name
- * apart; of two that look alike the second one says so. Both names of a member
- * share what room there is. */
+/* A long name loses its middle. A pid distinguishes daemons with one name. If
+ * two shortened names look alike, the second one has another mark. The two
+ * names of a member share the room. */
 static void frame__long_names(void **state)
 {
 	static const char *const jobs[] = {"language-model-seed-1-pretraining",
@@ -155,7 +155,7 @@ static void frame__long_names(void **state)
 	free(r);
 }
 
-/* A port of several queues has a row for each of them besides its own. */
+/* A port with several queues has one row, and one more for each queue. */
 static void frame__queues(void **state)
 {
 	struct rig *r = calloc(1, sizeof(*r));
@@ -171,7 +171,7 @@ static void frame__queues(void **state)
 	r->now[0][3].value += 14;
 	text = frame(r, 0, SW_SORT_NAME);
 	assert_contains(text, "\nd0 lan  ");
-	assert_false(strstr(text, "queue0")); /* its only one */
+	assert_false(strstr(text, "queue0")); /* there is only one queue */
 	free(text);
 	for (uint32_t i = 0; i < 2; i++)
 		strcpy((i ? r->now[0] : r->old[0])[0].name,

@@ -1,4 +1,4 @@
-/* unit_metric.c - counters by the names and units of Prometheus.
+/* unit_metric.c - counters under the names and units of Prometheus.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -44,7 +44,7 @@ static void metric__names_units_and_labels(void **state)
 			NULL, false, 1},
 		{"job.J.session.S.tx_timeouts",
 			"sumwire_job_session_tx_timeouts", "", NULL, true, 1},
-		/* another version, or a foreign daemon */
+		/* a daemon of another version, or a foreign one */
 		{"new", "sumwire_other", "counter=\"new\"", NULL, false, 1},
 		{"lcorex.turns", "sumwire_other", "counter=\"lcorex.turns\"",
 			NULL, false, 1},
@@ -67,7 +67,7 @@ static void metric__names_units_and_labels(void **state)
 	}
 }
 
-/* A family has one kind, whichever counters it is made of. */
+/* All counters of a family have the same kind. */
 static void metric__every_row_has_a_family_of_one_kind(void **state)
 {
 	struct sw_counter c, other;
@@ -75,7 +75,7 @@ static void metric__every_row_has_a_family_of_one_kind(void **state)
 
 	for (uint32_t i = 0; sw_counter_at(i, &c); i++) {
 		if (strstr(c.name, "N."))
-			continue; /* N is no number */
+			continue; /* N is a placeholder */
 		sw_metric_of(c.name, &m);
 		assert_true(m.is_known);
 		assert_false(strpbrk(m.text, "\\\n"));

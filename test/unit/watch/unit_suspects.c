@@ -66,7 +66,7 @@ static void print__a_slow_path(void **state)
 	expect(job, "  slow     ranks 3-6 (node g3): round trips of 40 ms, "
 		    "others 1 ms, at best 0.5 ms: a slow or full link, or a "
 		    "busy machine\n");
-	job->n_members = 1; /* it has its own past alone to compare with */
+	job->n_members = 1; /* alone it is compared only with its own past */
 	expect(job, "");
 	job->members[0].path.srtt_ns = 26 * SW_MS;
 	expect(job, "  slow     rank 0 (node g0): round trips of 26 ms, at "
@@ -128,7 +128,7 @@ static void print__a_stopped_process(void **state)
 		(long)pid);
 	expect(job, text);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	expect(job, ""); /* the agent will say so */
+	expect(job, ""); /* the agent reports this itself */
 	free(job);
 }
 

@@ -1,4 +1,4 @@
-/* unit_wire.c - the frame's header: layout, checks, every bit of damage.
+/* unit_wire.c - a frame's header: layout, checks, and damage of every bit.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/unit.h"
 
@@ -8,7 +8,7 @@
 #include "sum/sum.h"
 #include "test/support/header.h"
 
-/* A valid header of @type with @len bytes of payload. */
+/* Return a valid header of @type with @len payload bytes. */
 static struct sw_header header(uint8_t type, uint16_t len)
 {
 	return (struct sw_header){.version = SW_VERSION_MAX,
@@ -17,7 +17,8 @@ static struct sw_header header(uint8_t type, uint16_t len)
 		.payload_len = len};
 }
 
-/* Verdict about @h followed by h.payload_len bytes, in memory of that size. */
+/* Return the verdict on @h with h.payload_len bytes, in memory of exactly that
+ * size. */
 static enum header_verdict judge(const struct sw_header *h)
 {
 	uint32_t len = SW_HEAD_BYTES + h->payload_len;
@@ -139,7 +140,7 @@ static void header_decode__truncated(void **state)
 		memcpy(part, whole, len);
 		assert_int_equal(header_decode(part, len, &out),
 			len < SW_HEAD_BYTES ? HEADER_SHORT : HEADER_LENGTH);
-		assert_int_equal(out.key, 77); /* written only when good */
+		assert_int_equal(out.key, 77); /* written only if it is good */
 		free(part);
 	}
 }
@@ -152,7 +153,7 @@ static void header_decode__oversized(void **state)
 	header_encode(&h, whole);
 	assert_int_equal(
 		header_decode(whole, sizeof(whole), &out), HEADER_LENGTH);
-	/* 65536 more than it says */
+	/* 65536 bytes more than its length says */
 	uint8_t *large = calloc(1, SW_HEAD_BYTES + 100 + 65536);
 
 	memcpy(large, whole, SW_HEAD_BYTES);
@@ -206,7 +207,8 @@ static void header_decode__wrong_version(void **state)
 	assert_int_equal(judge(&h), HEADER_VERSION);
 }
 
-/* They carry a range of versions, which is what is to be judged. */
+/* HELLO and JOIN carry a range of versions, so the header's version is not
+ * checked. */
 static void header_decode__any_version_of_hello_and_join(void **state)
 {
 	struct sw_header h = header(SW_HELLO, sizeof(struct sw_hello));
@@ -257,7 +259,8 @@ static void header_decode__unknown_type_flag_class(void **state)
 	}
 }
 
-/* The backlog is told as a number of digits, so as the most it can be. */
+/* The backlog is sent as a number of digits, so the receiver assumes the
+ * largest value with that many. */
 static void flags_backlog__is_not_less(void **state)
 {
 	for (uint64_t quanta = 0; quanta < 40000; quanta++) {
@@ -270,7 +273,7 @@ static void flags_backlog__is_not_less(void **state)
 	assert_int_equal(sw_flags_backlog(sw_backlog_flags(UINT64_MAX)), 32767);
 }
 
-/* Which payload lengths a type may have. */
+/* The payload lengths that each type allows. */
 static void header_decode__length_of_every_type(void **state)
 {
 	static const struct {
@@ -304,7 +307,7 @@ static void header_decode__length_of_every_type(void **state)
 		}
 }
 
-/* No answer to a stranger is larger than its question. */
+/* No answer to a stranger is longer than the question. */
 static void sizes__answers_are_not_larger(void **state)
 {
 	assert_true(sizeof(struct sw_cookie) <= sizeof(struct sw_hello));
@@ -312,8 +315,8 @@ static void sizes__answers_are_not_larger(void **state)
 	assert_true(sizeof(struct sw_fault) <= sizeof(struct sw_join));
 }
 
-/* Two adjacent fields of one size could be exchanged unnoticed, because both
- * ends have the same struct; PROTOCOL.md 2 gives the place of each. */
+/* Two adjacent fields of equal size could be exchanged unnoticed, because both
+ * ends use the same struct. PROTOCOL.md 2 gives the place of each field. */
 static void join__keeps_the_layout(void **state)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* coll_rig.h - a worker with a stream, its members and server by hand.
+/* coll_rig.h - a worker with a stream; the test plays members and server.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_TEST_UNIT_WORKER_COLL_RIG_H
 #define SW_TEST_UNIT_WORKER_COLL_RIG_H
@@ -18,7 +18,8 @@ static const uint16_t all_ranks[] = {0, 1, 2};
 static const struct sw_worker_tensor a_stream = {
 	.name = "s", .window_log2 = LOG2, .ranks = all_ranks, .n_ranks = 3};
 
-/* Rank 0 of 3 members, one server; "s" is declared, not admitted. */
+/* Open rank 0 of 3 members with one server; "s" is declared and not
+ * admitted. */
 static inline struct worker_rig *open_declared(void)
 {
 	static struct worker_rig r;
@@ -45,7 +46,7 @@ static inline struct worker_rig *open_stream(void)
 	return r;
 }
 
-/* In place, where that is the same for all kinds. */
+/* Make a call in place, where the buffer size suits all kinds. */
 static inline struct sw_worker_coll ask_of(
 	struct worker_rig *r, enum sw_coll_kind kind, uint64_t n_elems)
 {
@@ -67,7 +68,7 @@ static inline int submit(struct worker_rig *r, enum sw_coll_kind kind,
 	return sw_worker_coll(&r->w, &ask);
 }
 
-/* So many all_reduce of one element. */
+/* Submit @n all_reduces of one element. */
 static inline void submit_n(struct worker_rig *r, uint32_t n)
 {
 	for (uint32_t i = 1; i <= n; i++)
@@ -100,7 +101,7 @@ static inline uint32_t base_of(const struct worker_rig *r)
 	return r->w.tensors[0].stream->links[0].base;
 }
 
-/* PUSHes in what the worker sends now. */
+/* Return the number of PUSHes that the worker sends now. */
 static inline uint32_t n_pushes(struct worker_rig *r)
 {
 	const char *p = wrig_tx(r);

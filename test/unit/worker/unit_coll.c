@@ -1,4 +1,4 @@
-/* unit_coll.c - collectives at a worker: what is refused, what is pushed.
+/* unit_coll.c - collectives at a worker: refusals and pushes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -9,10 +9,10 @@ static void declare__bad_streams(void **state)
 	static const struct {
 		uint16_t ranks[3];
 		uint32_t n;
-	} bad[] = {{{0}, 0},                          /* nobody */
-		{{1, 2}, 2},                          /* not this one */
-		{{0, 3}, 2},                          /* an unknown one */
-		{{0, UINT16_MAX}, 2}, {{0, 1, 0}, 3}, /* twice */
+	} bad[] = {{{0}, 0},                          /* no rank */
+		{{1, 2}, 2},                          /* this rank is missing */
+		{{0, 3}, 2},                          /* an unknown rank */
+		{{0, UINT16_MAX}, 2}, {{0, 1, 0}, 3}, /* a rank twice */
 		{{0}, SW_GROUP_RANKS + 1}};
 	static struct worker_rig r;
 	struct sw_worker_tensor t = a_stream;
@@ -90,13 +90,13 @@ static void submit__bad_arguments(void **state)
 	refused(r, ask);
 	ask = good;
 	ask.root = UINT16_MAX;
-	ask.kind = SW_ALL_REDUCE; /* which has none */
+	ask.kind = SW_ALL_REDUCE; /* a root where the kind has none */
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	wrig_close(r);
 }
 
-/* A local rank's data lies in its buffers, by the number of ranks that the
- * group has now. */
+/* A local rank's data must fit into its buffers, for the group's number of
+ * ranks. */
 static void submit__beyond_a_buffer(void **state)
 {
 	enum { N = 5, BYTES = 4 * N, OTHER = 1 };
@@ -105,7 +105,7 @@ static void submit__beyond_a_buffer(void **state)
 		uint16_t root;
 		uint32_t stride;
 		uint64_t from,
-			to; /* elements that suffice; 0: nothing needed */
+			to; /* elements that suffice; 0: no buffer needed */
 	} cases[] = {
 		{SW_ALL_REDUCE, 0, 0, BYTES, BYTES},
 		{SW_BARRIER, 0, 0, BYTES, BYTES},
@@ -202,7 +202,7 @@ static void push__what_it_says(void **state)
 	wrig_close(r);
 }
 
-/* Other counts have other tags, though a chunk has the same bytes. */
+/* Different counts have different tags, even if a chunk has the same bytes. */
 static void push__tag_of_the_count(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -220,8 +220,8 @@ static void push__tag_of_the_count(void **state)
 	wrig_close(r);
 }
 
-/* Credit is taken by what may go, and comes back when it is folded; what gives
- * nothing takes a little. */
+/* Pushes take credit and return it when they are folded. A push without data
+ * takes a little credit. */
 static void push__credit_comes_back(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -235,7 +235,7 @@ static void push__credit_comes_back(void **state)
 	assert_int_equal(r->w.sched.credit, CREDIT - 8 - SW_EMPTY_COST);
 	peer_ack_one(&r->s[0], 0, 1);
 	assert_int_equal(r->w.sched.credit, CREDIT - 4 - SW_EMPTY_COST);
-	sum(r, 1, 1); /* once */
+	sum(r, 1, 1); /* only once */
 	assert_int_equal(r->w.sched.credit, CREDIT - 4 - SW_EMPTY_COST);
 	sum(r, 2, 1); /* before its acknowledgement */
 	assert_int_equal(r->w.sched.credit, CREDIT - SW_EMPTY_COST);
@@ -254,7 +254,7 @@ static void push__a_closed_window_holds_no_credit(void **state)
 	wrig_close(r);
 }
 
-/* A rank that only gives has finished when its last chunk is folded. */
+/* A rank that only sends has finished when its last chunk is folded. */
 static void ack__ends_what_only_gives(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -270,7 +270,7 @@ static void ack__ends_what_only_gives(void **state)
 	wrig_close(r);
 }
 
-/* Its own part never comes from a server. */
+/* A rank's own part is copied locally and never comes from a server. */
 static void ack__copies_the_own_part(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -288,7 +288,7 @@ static void ack__copies_the_own_part(void **state)
 	wrig_close(r);
 }
 
-/* A buffer that was changed between two pushes of a chunk. */
+/* The buffer changes between two pushes of a chunk. */
 static void push__of_a_changed_buffer(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -297,15 +297,15 @@ static void push__of_a_changed_buffer(void **state)
 	submit(r, SW_ALL_REDUCE, 1, 2);
 	wrig_tx(r);
 	r->data[0][0]++;
-	wrig_tick(r, SW_S); /* lost, both of them */
+	wrig_tick(r, SW_S); /* both pushes were lost */
 	assert_contains(wrig_tx(r), "PUSH");
 	sum(r, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #1 SW_ECORRUPT w3");
 	wrig_close(r);
 }
 
-/* A process that writes all the time while its collective is open: after three
- * refusals a copy goes, as of a tensor. */
+/* A process keeps writing the buffer of an open collective. After three
+ * refusals the worker pushes a copy, as it does for a tensor. */
 static void push__of_a_buffer_that_is_written(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -320,13 +320,14 @@ static void push__of_a_buffer_that_is_written(void **state)
 	}
 	sum(r, 1, 1);
 	assert_string_equal(wrig_events(r), "done t0 #1 SW_ECORRUPT w3");
-	submit(r, SW_ALL_REDUCE, 1, 2); /* the next one is innocent */
+	/* the next collective is not affected */
+	submit(r, SW_ALL_REDUCE, 1, 2);
 	wrig_tx(r);
 	assert_int_equal(r->w.stats.push_copied, 1);
 	wrig_close(r);
 }
 
-/* The last push has @want times 1, 2, 3. */
+/* Check that the last push has @want times 1, 2, 3. */
 static void pushed(const struct worker_rig *r, int32_t want)
 {
 	const struct test_frame *f = &r->last[SW_PUSH];
@@ -338,8 +339,8 @@ static void pushed(const struct worker_rig *r, int32_t want)
 		assert_int_equal(elems[i], want * (i + 1));
 }
 
-/* The factor is this member's own: what travels is a sum, and its buffer stays
- * as it is. */
+/* A factor belongs to this member only: the push has the operation sum and
+ * scaled values, and the buffer stays unchanged. */
 static void push__times_the_factor(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -356,7 +357,7 @@ static void push__times_the_factor(void **state)
 	pushed(r, -3);
 	assert_int_equal(r->data[0][2], 6);
 	wrig_tick(r, SW_S);
-	assert_contains(wrig_tx(r), "PUSH"); /* once more, the same */
+	assert_contains(wrig_tx(r), "PUSH"); /* the same values again */
 	pushed(r, -3);
 	wrig_close(r);
 }

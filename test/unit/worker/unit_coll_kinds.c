@@ -1,4 +1,4 @@
-/* unit_coll_kinds.c - ranks that call other kinds under one number of a group.
+/* unit_coll_kinds.c - ranks that call different kinds under one number.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -19,7 +19,7 @@ static struct sw_worker_coll call(
 		.to_bytes = sizeof(buffer[local])};
 }
 
-/* Member 0 of 2, with ranks 0 and 1; two kinds of a group of all. */
+/* Open member 0 of 2, with ranks 0 and 1, and two kinds of a group of all. */
 static struct worker_rig *open_kinds(void)
 {
 	static const uint16_t ranks[] = {0, 1, 2, 3};
@@ -65,8 +65,8 @@ static void kinds__of_local_ranks_under_one_number(void **state)
 	wrig_close(r);
 }
 
-/* It tells the server after a pause what it waits with; not where collectives
- * have no number. */
+/* After a pause the worker asks the server with the number of the call that it
+ * waits for, but not if collectives have no number. */
 static void kinds__the_server_is_asked(void **state)
 {
 	for (uint32_t number = 0; number < 8; number += 7) {
@@ -98,8 +98,8 @@ static void kinds__the_server_is_asked(void **state)
 
 /* --- factors --- */
 
-/* A local rank without a factor gives all bits of an i64, also where another
- * one has one; so does a factor of 1. */
+/* A local rank without a factor keeps all bits of an i64, even if another rank
+ * has a factor. So does a factor of 1. */
 static void factor__keeps_the_bits(void **state)
 {
 	static const int64_t odd = (INT64_C(1) << 53) + 1;

@@ -9,8 +9,8 @@ enum { LOCAL = 2 };
 /* Buffers of each local rank. */
 static int32_t from[LOCAL][4 * PEER_CHUNK], to[LOCAL][4 * PEER_CHUNK];
 
-/* Member 0 of 2, with ranks 0 and 1; the other has 2 and 3.  "s" is of the @n
- * @ranks. */
+/* Open member 0 of 2, with ranks 0 and 1; the other member has 2 and 3. The
+ * group of "s" has the @n @ranks. */
 static struct worker_rig *open_of(const uint16_t *ranks, uint32_t n)
 {
 	const struct sw_worker_tensor d = {
@@ -108,7 +108,7 @@ static void submit__waits_for_all_and_sums(void **state)
 struct op_case {
 	enum sw_reduce_op op[LOCAL];
 	double scale[LOCAL];
-	int32_t want; /* sum of 1000 and 2000 */
+	int32_t want; /* expected sum of 1000 and 2000 */
 };
 
 static void call_ops(struct worker_rig *r, const struct op_case *c)
@@ -122,11 +122,12 @@ static void call_ops(struct worker_rig *r, const struct op_case *c)
 	}
 }
 
-/* Local ranks are folded as servers fold members; these divide an average. */
+/* Local ranks are folded like members at a server, and they divide an
+ * average. */
 static void submit__of_each_operation(void **state)
 {
 	static const struct op_case cases[] = {
-		{{SW_SUM, SW_SUM}, {7, 7}, 3000}, /* no factor of sums */
+		{{SW_SUM, SW_SUM}, {7, 7}, 3000}, /* a sum ignores the factor */
 		{{SW_AVG, SW_AVG}, {0}, 3000},
 		{{SW_MIN, SW_MIN}, {0}, 1000},
 		{{SW_MAX, SW_MAX}, {0}, 2000},
@@ -163,7 +164,7 @@ static void submit__operations_differ(void **state)
 	wrig_close(r);
 }
 
-/* The n-th call of each rank matches, however far one is ahead. */
+/* The n-th calls of the ranks match, however far one rank is ahead. */
 static void submit__one_far_ahead(void **state)
 {
 	struct worker_rig *r = open_all();
@@ -194,10 +195,11 @@ static void submit__only_ranks_of_the_group(void **state)
 	ask = call(LOCAL, SW_ALL_REDUCE, 1);
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
 	ask = call(1, SW_REDUCE, 1);
-	ask.root = 2; /* the job's rank, not the group's */
+	ask.root = 2; /* a rank of the job, not of the group */
 	assert_int_equal(sw_worker_coll(&r->w, &ask), SW_EINVAL);
 	ask.root = 1;
-	assert_int_equal(sw_worker_coll(&r->w, &ask), 0); /* waits for none */
+	/* waits for no other rank */
+	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	assert_int_equal(n_pushes(r), 1);
 	assert_int_equal(pushed(r), 2000);
 	assert_int_equal(r->last[SW_PUSH].h.weight, 1);
@@ -313,7 +315,7 @@ static void stall__names_the_local_rank(void **state)
 	wrig_close(r);
 }
 
-/* Its group ends, not the job. */
+/* A stall ends the group, not the job. */
 static void stall__ends_the_group(void **state)
 {
 	struct worker_rig *r = open_all();
@@ -335,7 +337,8 @@ static void stall__ends_the_group(void **state)
 
 /* --- who gives and gets --- */
 
-/* Parts are of ranks, in the order of the list; a part is pushed by all. */
+/* Parts belong to ranks, in the order of the list. All local ranks contribute
+ * to each part. */
 static void scatter__in_the_order_of_the_list(void **state)
 {
 	static const uint16_t ranks[] = {3, 1, 2, 0};
@@ -351,9 +354,9 @@ static void scatter__in_the_order_of_the_list(void **state)
 		assert_int_equal(pushed(r), 3000 + 2 * 2 * part);
 		peer_ack_one(&r->s[0], 0, part + 1);
 	}
-	result(r, SW_REDUCE_SCATTER, 2, 2, 11); /* of rank 1 */
+	result(r, SW_REDUCE_SCATTER, 2, 2, 11); /* the part of rank 1 */
 	assert_string_equal(wrig_events(r), "");
-	result(r, SW_REDUCE_SCATTER, 4, 2, 22); /* of rank 0 */
+	result(r, SW_REDUCE_SCATTER, 4, 2, 22); /* the part of rank 0 */
 	assert_contains(wrig_events(r), "done t0 #71 SW_OK");
 	assert_int_equal(to[1][0], 11);
 	assert_int_equal(to[1][1], 11);
@@ -362,7 +365,7 @@ static void scatter__in_the_order_of_the_list(void **state)
 	wrig_close(r);
 }
 
-/* A part of ours is pushed once, and copied to the other local rank. */
+/* A local rank's part is pushed once, and copied to the other local rank. */
 static void gather__own_parts_stay_here(void **state)
 {
 	struct worker_rig *r = open_all();
@@ -429,7 +432,8 @@ static void check_to(uint32_t local, uint32_t i, int32_t want)
 			to[local][i], want);
 }
 
-/* Nothing is sent; each kind does what it does over servers. */
+/* In a group of local ranks nothing is sent, and each kind has the same result
+ * as with servers. */
 static void here__every_kind(void **state)
 {
 	enum { N = PEER_CHUNK + 1 };
@@ -462,7 +466,8 @@ static void here__every_kind(void **state)
 				check_to(0, i, 2000 + n);
 				check_to(1, i, 2000 + n);
 				break;
-			case SW_REDUCE_SCATTER: /* rank 1 has the first part */
+			/* rank 1 is first in the list */
+			case SW_REDUCE_SCATTER:
 				check_to(1, i, 3000 + 2 * n);
 				check_to(0, i, 3000 + 2 * (n + N));
 				break;
@@ -477,7 +482,7 @@ static void here__every_kind(void **state)
 	}
 }
 
-/* No server divides it. */
+/* Local ranks divide an average themselves. */
 static void here__average(void **state)
 {
 	struct worker_rig *r = open_of(here, 2);
@@ -491,7 +496,7 @@ static void here__average(void **state)
 	wrig_close(r);
 }
 
-/* In turns, in order, and in place; the servers keep the least of it. */
+/* Local collectives run piece by piece in several turns, in place. */
 static void here__piece_by_piece(void **state)
 {
 	struct worker_rig *r = open_of(here, 2);
@@ -507,12 +512,12 @@ static void here__piece_by_piece(void **state)
 		}
 	for (; sw_worker_take(&r->w); n_turns++)
 		assert_int_equal(r->w.n_open > 0, n_turns < 1);
-	assert_int_equal(n_turns, 2); /* 120 chunks of 1344 B */
+	assert_int_equal(n_turns, 2); /* 120 chunks of 1344 bytes */
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
 }
 
-/* A server that gives its window a base asks for nothing by that. */
+/* A base from a server does not make the worker send anything. */
 static void here__base_of_a_server(void **state)
 {
 	struct worker_rig *r = open_of(here, 2);
@@ -539,7 +544,7 @@ static void here__differs(void **state)
 	wrig_close(r);
 }
 
-/* Roots of one node are told apart by the tag. */
+/* The tag distinguishes roots of one node. */
 static void push__tag_of_the_root(void **state)
 {
 	uint16_t tags[2];

@@ -1,4 +1,4 @@
-/* unit_deaths.c - ends after the death of a member or local rank.
+/* unit_deaths.c - calls that end after the death of a member or local rank.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -6,8 +6,8 @@ enum { LOCAL = 3, A, B, C };
 
 static int32_t from[LOCAL][PEER_CHUNK], to[LOCAL][PEER_CHUNK];
 
-/* Member 0 of 2, with ranks 0 to 2, the other has as many: tensor "t", and
- * streams of ranks 0 and 3, 1 and 4, 2 and 5. */
+/* Open member 0 of 2, with ranks 0 to 2; the other has 3 to 5. There are tensor
+ * "t" and streams of ranks 0 and 3, 1 and 4, 2 and 5. */
 static struct worker_rig *open_rig(void)
 {
 	static const uint16_t ranks[][2] = {{0, 3}, {1, 4}, {2, 5}};
@@ -61,10 +61,10 @@ static int push(struct worker_rig *r, uint32_t local)
 	return sw_worker_begin(&r->w, &round);
 }
 
-/* All that is to be done about it. */
+/* Do all pending work about ended calls. */
 static void settle(struct worker_rig *r)
 {
-	peer_keepalive(&r->s[0]); /* it has received all so far */
+	peer_keepalive(&r->s[0]); /* acknowledges all frames so far */
 	for (uint32_t n = 0; sw_worker_take(&r->w); n++)
 		assert_true(n < 1000);
 }
@@ -84,7 +84,7 @@ static void die(struct worker_rig *r, uint32_t local)
 	sw_worker_local_died(&r->w, local, &why);
 }
 
-/* Its group and the tensor end, those of the others go on. */
+/* A dead local rank's group and the tensor end; other groups continue. */
 static void died__ends_what_it_is_in(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -104,7 +104,8 @@ static void died__ends_what_it_is_in(void **state)
 	wrig_close(r);
 }
 
-/* It has pushed: that round is whole, the next one is not. */
+/* A local rank dies after its push: that round completes, the next one
+ * fails. */
 static void died__after_its_push(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -123,7 +124,8 @@ static void died__after_its_push(void **state)
 	wrig_close(r);
 }
 
-/* There is no group without it: the job ends, for that reason. */
+/* If all groups contain the dead rank or have ended, the job ends for that
+ * reason. */
 static void died__in_all_groups(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -137,7 +139,8 @@ static void died__in_all_groups(void **state)
 	wrig_close(r);
 }
 
-/* Before the first was looked at in all it was in. */
+/* A second rank dies before the worker has looked at all of the first one's
+ * groups. */
 static void died__two_at_once(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -153,7 +156,7 @@ static void died__two_at_once(void **state)
 	wrig_close(r);
 }
 
-/* Stream "a" is closed, and goes. */
+/* Close stream "a" and free it. */
 static void close_a(struct worker_rig *r, uint32_t id, uint32_t key)
 {
 	char line[32];
@@ -168,7 +171,8 @@ static void close_a(struct worker_rig *r, uint32_t id, uint32_t key)
 	sw_worker_free(&r->w, id);
 }
 
-/* A released stream is not looked at again, however many have had its index. */
+/* A freed stream is not looked at again, whatever number of streams had its
+ * index. */
 static void died__after_streams_have_gone(void **state)
 {
 	static const uint16_t ranks[] = {0, 3};
@@ -198,7 +202,8 @@ static void died__after_streams_have_gone(void **state)
 	wrig_close(r);
 }
 
-/* A dead member has closed its group: when the others have, it is released. */
+/* A dead local rank counts as having closed its group: when all others have
+ * closed it, the group is freed. */
 static void died__its_group_goes(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 3};
@@ -222,8 +227,8 @@ static void died__its_group_goes(void **state)
 	wrig_close(r);
 }
 
-/* Before it was looked at what ends with who died, the other one closes their
- * group: it ends all the same. */
+/* The other local rank closes a dead rank's group before the worker has ended
+ * the group: it ends anyway. */
 static void died__others_close_at_once(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 3};
@@ -242,8 +247,8 @@ static void died__others_close_at_once(void **state)
 	wrig_close(r);
 }
 
-/* A leaving rank closes its groups: one that has no other local rank is
- * released when its last call has ended. */
+/* A rank that leaves closes its groups. A group without another local rank is
+ * freed when its last call has ended. */
 static void left__its_groups_go(void **state)
 {
 	struct sw_header h = result_of(SW_ALL_REDUCE, 1, 1, 1);
@@ -267,8 +272,8 @@ static void left__its_groups_go(void **state)
 	wrig_close(r);
 }
 
-/* The others close a group of several, also one that is opened later; a group
- * without others is closed at once. */
+/* A group of several local ranks is closed when the others have closed it, even
+ * if it is opened later. A group without others is closed at once. */
 static void left__others_close_its_groups(void **state)
 {
 	static const uint16_t ranks[] = {0, 1, 3};
@@ -294,7 +299,8 @@ static void left__others_close_its_groups(void **state)
 		.n_ranks = 2};
 	assert_int_equal(sw_worker_declare(&r->w, &both, 1), 0);
 	settle(r);
-	assert_false(r->w.tensors[6].life->is_closed); /* not declared yet */
+	/* it is not declared yet */
+	assert_false(r->w.tensors[6].life->is_closed);
 	wrig_tx(r);
 	peer_declared(&r->s[0]);
 	settle(r);
@@ -302,11 +308,11 @@ static void left__others_close_its_groups(void **state)
 	wrig_close(r);
 }
 
-/* Tensors that are declared meanwhile: the servers learn of them, too, so that
- * other members hear that they are dead. */
+/* A rank dies while tensors are being declared. The servers also learn that
+ * these are dead, so other members hear it. */
 static void died__while_some_are_declared(void **state)
 {
-	enum { N = 60 }; /* more than a frame has */
+	enum { N = 60 }; /* more than one frame can have */
 	struct worker_rig *r = open_rig();
 	struct sw_worker_tensor d[N];
 	char names[N][8];
@@ -328,7 +334,8 @@ static void died__while_some_are_declared(void **state)
 	peer_declared(&r->s[0]);
 	assert_contains(wrig_events(r), "declared");
 	assert_int_equal(r->s[0].next_key, 4 + N);
-	for (uint32_t i = 0; i < N && !is_said; i++) { /* eight at a time */
+	/* eight ENDs at a time */
+	for (uint32_t i = 0; i < N && !is_said; i++) {
 		is_said = strstr(wrig_tx(r), "END k63 r1 rank 1 died");
 		peer_keepalive(&r->s[0]);
 	}
@@ -348,14 +355,14 @@ static void say_lost(struct worker_rig *r, uint64_t joined)
 	peer_say(&r->s[0], SW_STATUS, &st, sizeof(st));
 }
 
-/* A look for what stands still. */
+/* Let the worker look for stalled calls. */
 static void look(struct worker_rig *r)
 {
 	wrig_tick(r, 200 * SW_MS);
 	settle(r);
 }
 
-/* A call that waits for it ends as soon as its death is known. */
+/* A call that waits for a dead member ends as soon as the death is known. */
 static void member__is_gone(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -383,8 +390,8 @@ static void member__is_gone(void **state)
 	wrig_close(r);
 }
 
-/* A server that waited for a member may have its push by now: only an answer
- * that comes after the death counts. */
+/* A server that waited for a member may have its push by now. Only an answer
+ * after the death counts. */
 static void member__named_before_it_died(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -405,14 +412,14 @@ static void member__named_before_it_died(void **state)
 	wrig_close(r);
 }
 
-/* The death of one before the last is known; ranks are counted over all
- * members. */
+/* A member's death is known even after another member's death was reported.
+ * Ranks are counted over all members. */
 static void member__before_the_last(void **state)
 {
 	struct worker_rig *r = open_rig();
 	const struct sw_status st = {.joined = 1,
 		.state = SW_JOB_RUNNING,
-		.member = 2, /* were there a third */
+		.member = 2, /* a third member's number */
 		.size = 6,
 		.epoch = 9,
 		.why.text = "rank 6 is silent"};
@@ -424,7 +431,7 @@ static void member__before_the_last(void **state)
 	wrig_close(r);
 }
 
-/* The first that is heard of the job says it, too. */
+/* The first STATUS of a job may already report a member's death. */
 static void member__is_gone_before(void **state)
 {
 	const struct sw_status st = {.joined = 5,

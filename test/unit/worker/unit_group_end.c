@@ -1,4 +1,4 @@
-/* unit_group_end.c - groups that are aborted, closed, or dead, at a worker.
+/* unit_group_end.c - aborted, closed and dead groups at a worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -28,7 +28,7 @@ static void open_streams(struct worker_rig *r, uint32_t n_ranks)
 	wrig_events(r);
 }
 
-/* Rank 0 of three nodes. */
+/* Open rank 0 of three nodes with one rank each. */
 static struct worker_rig *open_one(void)
 {
 	static struct worker_rig r;
@@ -38,7 +38,7 @@ static struct worker_rig *open_one(void)
 	return &r;
 }
 
-/* Ranks 0 and 1 of two nodes with two local ranks each. */
+/* Open ranks 0 and 1 of two nodes with two local ranks each. */
 static struct worker_rig *open_two(void)
 {
 	static struct worker_rig r;
@@ -59,7 +59,7 @@ static int call(struct worker_rig *r, uint32_t stream, uint32_t local)
 	return sw_worker_coll(&r->w, &ask);
 }
 
-/* @round  0: it is closed there */
+/* Let the server send END, or CLOSE if @round is 0. */
 static void confirm(
 	struct worker_rig *r, uint32_t key, uint32_t round, const char *text)
 {
@@ -97,7 +97,7 @@ static void dead__all_streams_of_the_group(void **state)
 
 static uint32_t n_keeps[N_STREAMS];
 
-/* Each has work in two turns. */
+/* Report work for each key in two turns. */
 static bool on_keep(void *ctx, uint32_t key)
 {
 	struct worker_rig *r = ctx;
@@ -108,7 +108,7 @@ static bool on_keep(void *ctx, uint32_t key)
 	return n_keeps[key]++ > 0;
 }
 
-/* No buffer is given back while a loopback may have it. */
+/* No buffer is returned while a loopback may still read it. */
 static void dead__ends_between_two_turns(void **state)
 {
 	struct worker_rig *r = open_one();
@@ -164,7 +164,7 @@ static void abort__of_what_is_no_stream(void **state)
 	wrig_close(r);
 }
 
-/* Local rank 1 says so of the group of rank 0 alone. */
+/* Local rank 1 tries to end a group that only has rank 0: it has no effect. */
 static void end__by_who_is_not_in_it(void **state)
 {
 	static struct worker_rig r;
@@ -188,7 +188,8 @@ static const char *said(struct worker_rig *r)
 	return wrig_tx(r);
 }
 
-/* Ranks that a server's answer named, and local ranks that lag. */
+/* An abort names the ranks that a server's answer named, and local ranks that
+ * have not called. */
 static void abort__names_who_is_missing(void **state)
 {
 	struct worker_rig *r = open_one();
@@ -210,7 +211,7 @@ static void abort__names_who_is_missing(void **state)
 	sw_worker_abort(&r->w, GA, 0, SW_EEXPIRED, "rank 0 waited");
 	assert_contains(said(r), "rank 0 waited; missing: rank 1 of 4");
 	wrig_close(r);
-	r = open_two(); /* another node's */
+	r = open_two(); /* ranks of another node */
 	call(r, GA, 0);
 	call(r, GA, 1);
 	wrig_tx(r);
@@ -220,7 +221,7 @@ static void abort__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
-/* The ranks are cut before what was said. */
+/* The reason keeps its full length; the missing ranks are shortened instead. */
 static void abort__says_the_name(void **state)
 {
 	static const char waited[] =
@@ -241,7 +242,7 @@ static void abort__says_the_name(void **state)
 
 /* --- what the coordinator decides --- */
 
-/* Two servers. */
+/* Open rank 0 of three nodes with two servers. */
 static struct worker_rig *open_servers(void)
 {
 	static struct worker_rig r;
@@ -252,7 +253,7 @@ static struct worker_rig *open_servers(void)
 	return &r;
 }
 
-/* No timer of its links is due. */
+/* Let time pass until no timer of the links is due. */
 static void rest(struct worker_rig *r)
 {
 	wrig_tx(r);
@@ -273,8 +274,9 @@ static void server_says(
 		&fault);
 }
 
-/* The user learns from the coordinator alone that a group failed which no rank
- * here has opened; nobody tells of one that was aborted. */
+/* If a group that no local rank has opened fails, the user learns it only from
+ * the coordinator, and only of a timeout, stall or mismatch. Aborts and deaths
+ * are not reported. */
 static void failed__of_a_group_that_is_not_here(void **state)
 {
 	static const struct {
@@ -299,7 +301,8 @@ static void failed__of_a_group_that_is_not_here(void **state)
 	wrig_close(r);
 }
 
-/* Others may have waited too long at the same time. */
+/* A timeout is only proposed to the coordinator, because other ranks may have
+ * timed out at the same time. */
 static void decide__who_has_waited_too_long(void **state)
 {
 	struct worker_rig *r = open_servers();
@@ -313,7 +316,7 @@ static void decide__who_has_waited_too_long(void **state)
 	wrig_tick(r, 0);
 	assert_string_equal(
 		wrig_tx(r), "s0 END k0 r1 rank 0 waited; missing: a server");
-	wrig_tick(r, 200 * SW_MS); /* it was lost */
+	wrig_tick(r, 200 * SW_MS); /* the END was lost */
 	assert_contains(wrig_tx(r), "s0 END k0 r1 rank 0 waited");
 	server_says(r, 0, SW_EEXPIRED, "rank 1 waited");
 	assert_string_equal(
@@ -325,7 +328,8 @@ static void decide__who_has_waited_too_long(void **state)
 	wrig_close(r);
 }
 
-/* Two of them may see the same calls in another order. */
+/* A report of another server is only proposed to the coordinator, because two
+ * servers may see the calls in different orders. */
 static void decide__what_another_server_says(void **state)
 {
 	struct worker_rig *r = open_servers();
@@ -356,7 +360,7 @@ static void close__is_said_until_it_is_acknowledged(void **state)
 
 	sw_worker_close_group(&r->w, GA, 0);
 	assert_int_equal(call(r, GA, 0), SW_ECLOSED);
-	confirm(r, GA, 1, "they differ"); /* said before ours came */
+	confirm(r, GA, 1, "they differ"); /* sent before our CLOSE arrived */
 	assert_int_equal(sw_worker_death(&r->w, GA), 0);
 	sw_worker_take(&r->w);
 	assert_string_equal(wrig_tx(r), "s0 CLOSE k0 ");
@@ -373,7 +377,7 @@ static void close__is_said_until_it_is_acknowledged(void **state)
 	wrig_close(r);
 }
 
-/* A late frame is acknowledged and ignored. */
+/* The worker acknowledges and ignores a late frame. */
 static void close__late_frames(void **state)
 {
 	struct worker_rig *r = open_one();
@@ -412,7 +416,7 @@ static void close__with_work_open(void **state)
 	wrig_close(r);
 }
 
-/* A node has, when its local ranks have. */
+/* A node closes a group when all its local ranks have closed it. */
 static void close__by_local_ranks(void **state)
 {
 	struct worker_rig *r = open_two();
@@ -440,7 +444,8 @@ static void close__while_a_local_rank_goes_on(void **state)
 	wrig_close(r);
 }
 
-/* It opens one that the other will never open. */
+/* A local rank opens a stream that the other one, which has closed the group,
+ * will never open: the group is aborted. */
 static void close__before_a_stream_is_opened(void **state)
 {
 	struct worker_rig *r = open_two();
@@ -458,7 +463,7 @@ static void close__before_a_stream_is_opened(void **state)
 	wrig_close(r);
 }
 
-/* LEAVE waits until the servers know. */
+/* LEAVE waits until the servers have the CLOSE. */
 static void close__then_leave(void **state)
 {
 	struct worker_rig *r = open_one();

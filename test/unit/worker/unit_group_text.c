@@ -1,11 +1,11 @@
-/* unit_group_text.c - what servers report of a group names the group's ranks.
+/* unit_group_text.c - a server's report about a group names the group's ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
 enum { LOCAL = 2 };
 
-/* Member 0 of 2, with ranks 0 and 1; the other has 2 and 3.  "s" is of the @n
- * @ranks. */
+/* Open member 0 of 2, with ranks 0 and 1; the other member has 2 and 3. The
+ * group of "s" has the @n @ranks. */
 static struct worker_rig *open_of(const uint16_t *ranks, uint32_t n)
 {
 	const struct sw_worker_tensor d = {
@@ -31,7 +31,7 @@ static void end(struct worker_rig *r, const struct sw_fault *fault)
 		fault);
 }
 
-/* A server knows members by their first ranks; who reads it, the group's. */
+/* A server names a member by its first rank; the text has the group's ranks. */
 static void mismatch__names_ranks_of_the_group(void **state)
 {
 	static const uint16_t ranks[] = {3, 1};
@@ -85,7 +85,8 @@ static void mismatch__names_ranks_of_the_group(void **state)
 	}
 }
 
-/* Faults of every kind that a byte can name, and an unterminated text. */
+/* Receive faults of every kind that a byte can name, with an unterminated
+ * text. */
 static void fault__of_any_kind(void **state)
 {
 	static const uint16_t ranks[] = {0, 2};

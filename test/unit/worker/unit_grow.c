@@ -11,8 +11,8 @@ enum { CHUNKS = 200, BYTES = CHUNKS * PEER_PAYLOAD, GRANULES = 2, LOCAL = 2 };
 static _Atomic uint32_t granules[GRANULES];
 static int32_t parts[LOCAL][CHUNKS * PEER_CHUNK];
 
-/* Rank 0 of 2 members; a tensor whose first granule has 196 chunks, the last of
- * which is the second's, too. */
+/* Open rank 0 of 2 members with a tensor whose first granule has 196 chunks;
+ * the last of these is also in the second granule. */
 static struct worker_rig *open_rig(uint16_t n_local)
 {
 	static struct worker_rig r;
@@ -44,13 +44,15 @@ static int ask(struct worker_rig *r, uint32_t local, uint64_t lacks)
 			.local = local, .cookie = local, .lacks = lacks});
 }
 
-/* Bytes without so many chunks, and this much of one. */
+/* Return the number of missing bytes: @chunks chunks and @bytes of another
+ * one. */
 static uint64_t but(uint32_t chunks, uint64_t bytes)
 {
 	return (uint64_t)chunks * PEER_PAYLOAD + bytes;
 }
 
-/* Sends all that is to be pushed; how many chunks that was since the first. */
+/* Send everything that is due; return the number of chunks pushed since the
+ * start. */
 static uint32_t pushed(struct worker_rig *r)
 {
 	while (wrig_tx_one(r)[0])
@@ -63,7 +65,7 @@ static void result(struct worker_rig *r, uint32_t round, uint32_t chunk)
 	peer_result(&r->s[0], 0, round, chunk, 7);
 }
 
-/* The server lives. */
+/* Let time pass while the server sends signs of life. */
 static void pass(struct worker_rig *r, uint32_t server, uint32_t seconds)
 {
 	struct sw_header h = {.type = SW_KEEPALIVE, .class = SW_CLASS_CTL};
@@ -89,7 +91,7 @@ static void grow__pushes_what_is_there(void **state)
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, but(197, 0)), 0);
 	assert_int_equal(pushed(r), 3);
 	assert_int_equal(
-		sw_worker_grow(&r->w, 0, 0, but(197, 0)), 0); /* again */
+		sw_worker_grow(&r->w, 0, 0, but(197, 0)), 0); /* repeated */
 	assert_int_equal(pushed(r), 3);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 4), 0);
 	assert_int_equal(pushed(r), 199);
@@ -100,7 +102,8 @@ static void grow__pushes_what_is_there(void **state)
 	assert_int_equal(pushed(r), 200);
 	result(r, 1, 199);
 	assert_string_equal(wrig_events(r), "done t0 #0 SW_OK w2");
-	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0); /* it has ended */
+	/* the round has ended */
+	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0);
 	assert_int_equal(r->data[0][CHUNKS * PEER_CHUNK - 1], 7);
 	wrig_close(r);
 }
@@ -117,7 +120,7 @@ static void grow__nothing_is_there_at_first(void **state)
 	wrig_close(r);
 }
 
-/* Pushed bytes are folded before more arrive, several times. */
+/* Several times, all pushed chunks are folded before the tensor grows. */
 static void grow__after_a_pause(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -146,7 +149,7 @@ static void grow__refuses(void **state)
 	assert_int_equal(ask(r, 0, BYTES + 4), SW_EINVAL);
 	assert_int_equal(ask(r, 0, UINT64_MAX), SW_EINVAL);
 	assert_int_equal(ask(r, 0, 2), SW_EINVAL);
-	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0); /* too early */
+	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 0), 0); /* before a push */
 	assert_int_equal(ask(r, 0, 400), 0);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, 404), SW_EINVAL);
 	assert_int_equal(sw_worker_grow(&r->w, 0, 0, UINT64_MAX), SW_EINVAL);
@@ -160,7 +163,7 @@ static void grow__refuses(void **state)
 	wrig_close(r);
 }
 
-/* The least of all that is there counts. */
+/* The local rank with the fewest present bytes decides. */
 static void grow__two_ranks(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -180,7 +183,8 @@ static void grow__two_ranks(void **state)
 	wrig_close(r);
 }
 
-/* Whatever a server says, or is lost: nothing beyond it is sent. */
+/* Nothing beyond the present bytes is sent, whatever a server answers or a
+ * timeout repeats. */
 static void grow__never_beyond(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -206,7 +210,8 @@ static void grow__never_beyond(void **state)
 	wrig_close(r);
 }
 
-/* In any order; a chunk in two granules counts in both; round after round. */
+/* Granules complete in any order. A chunk in two granules counts for both. The
+ * next rounds work in the same way. */
 static void granules__are_told(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -236,7 +241,8 @@ static void granules__are_told(void **state)
 	wrig_close(r);
 }
 
-/* It has asked, but not given all: that round ends, too. */
+/* A local rank dies after its push and before the tensor is complete: the round
+ * also ends. */
 static void died__while_it_grows(void **state)
 {
 	for (uint32_t is_begun = 0; is_begun < 2; is_begun++) {
@@ -279,7 +285,8 @@ static void leave__while_it_grows(void **state)
 	wrig_close(r);
 }
 
-/* A tensor that stops growing is named, and in the end the job's end. */
+/* A stall names the rank whose tensor stopped growing, and in the end it ends
+ * the job. */
 static void stall__names_who_does_not_grow(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -302,7 +309,7 @@ static void stall__names_who_does_not_grow(void **state)
 	wrig_close(r);
 }
 
-/* To say the same again and again is no progress. */
+/* Repeating the same number of missing bytes is no progress. */
 static void stall__is_not_put_off_by_words(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -324,7 +331,7 @@ struct lane_fixture {
 	struct worker_rig r;
 	struct sw_lane *lane;
 	struct sw_local local;
-	struct sw_wtensor zero; /* lane 0's tensor */
+	struct sw_wtensor zero; /* the tensor at lane 0 */
 	_Atomic uint32_t held[GRANULES];
 };
 
@@ -334,8 +341,8 @@ static void command(struct lane_fixture *x, uint32_t bits)
 	sw_worker_take(&x->r.w);
 }
 
-/* Lane 1 runs, with a tensor of 200 chunks, of which 64 to 127 and 192 to 199
- * are its own. */
+/* Open lane 1 with a running job and a tensor of 200 chunks, of which 64 to 127
+ * and 192 to 199 belong to lane 1. */
 static struct lane_fixture *open_lane(void)
 {
 	static struct lane_fixture fixture;
@@ -382,20 +389,20 @@ static void close_lane(struct lane_fixture *x)
 	free(x->lane);
 }
 
-/* Lane 0 has so many chunks of it. */
+/* Let lane 0 have @n_ready chunks of the tensor. */
 static void grow_lane(struct lane_fixture *x, uint32_t n_ready)
 {
 	x->zero.n_ready = n_ready;
 	sw_flags_raise(&x->lane->commands.tensors, 0);
 }
 
-/* Lane 1's side: what lane 0 has given it, and what it has not. */
+/* Lane 1 pushes its chunks as far as lane 0 has released them. */
 static void lane__follows_lane_0(void **state)
 {
 	struct lane_fixture *x = open_lane();
 	struct worker_rig *r = &x->r;
 
-	grow_lane(x, 65); /* a round too early */
+	grow_lane(x, 65); /* before the round has begun */
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 0);
 	x->zero.said_round = 1;
@@ -407,19 +414,19 @@ static void lane__follows_lane_0(void **state)
 	sw_worker_take(&r->w);
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	assert_int_equal(pushed(r), 64);
-	/* it waits for lane 0 alone: no stall of its own */
+	/* lane 1 only waits for lane 0, so it reports no stall */
 	for (uint32_t c = 64; c < 128; c++)
 		peer_result(&r->s[1], 5, 1, c, 7);
 	pass(r, 1, 100);
 	assert_false(atomic_load(&x->lane->has_line));
-	r->s[1].grant += 1 << 19; /* the first one went back at rest */
+	r->s[1].grant += 1 << 19; /* the idle sender returned its first grant */
 	pass(r, 1, 1);
 	grow_lane(x, CHUNKS);
 	sw_worker_take(&r->w);
 	assert_int_equal(pushed(r), 72);
 	for (uint32_t c = 192; c < CHUNKS; c++)
 		peer_result(&r->s[1], 5, 1, c, 7);
-	/* lane 0 has 124 chunks of the first granule, this one 64 + 4 */
+	/* lane 0 has 124 chunks of the first granule, lane 1 has 64 + 4 */
 	assert_int_equal(x->held[0], 68);
 	assert_int_equal(granules[0], 0);
 	assert_int_equal(granules[1], 1);

@@ -1,4 +1,4 @@
-/* unit_lane.c - one lane of two; the test plays the other one.
+/* unit_lane.c - one lane of two; the test plays the other lane.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/faults.h"
 #include "sum/sum.h"
@@ -33,7 +33,7 @@ static void expect_silence(void)
 }
 
 static struct sw_wtensor theirs = {
-	.life = &theirs.own_life}; /* lane 1's side */
+	.life = &theirs.own_life}; /* the tensor at lane 1 */
 
 static void say(struct worker_rig *r, uint32_t bits)
 {
@@ -42,7 +42,7 @@ static void say(struct worker_rig *r, uint32_t bits)
 	assert_true(sw_worker_take(&r->w));
 }
 
-/* Lane 1 has ended @round. */
+/* Let lane 1 report that it has completed @round. */
 static void say_done(struct worker_rig *r, uint32_t round)
 {
 	theirs.said_round = round;
@@ -128,7 +128,7 @@ static void hear__admitted_when_all_lanes_have(void **state)
 	close_lane(r);
 }
 
-/* The other lane's message after the job has failed admits nothing. */
+/* After the job has failed, a late message of the other lane admits nothing. */
 static void hear__admitted_too_late(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -142,8 +142,7 @@ static void hear__admitted_too_late(void **state)
 	close_lane(r);
 }
 
-/* Two stripes, one of each lane: the round ends with the later one, whichever
- * it is. */
+/* Each lane has one stripe: the round ends when the later lane completes. */
 static void hear__done_when_all_lanes_are(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -171,7 +170,8 @@ static void hear__done_when_all_lanes_are(void **state)
 	close_lane(r);
 }
 
-/* A result for a tensor that died while another lane had chunks of it. */
+/* The tensor died while another lane still had chunks of it: late frames cause
+ * no PUSH, and the call ends when that lane has finished. */
 static void hear__a_result_after_the_death(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -213,8 +213,8 @@ static void hear__lane_saw_an_edited_buffer(void **state)
 	close_lane(r);
 }
 
-/* Lane 1 was told that the tensor is dead and then ended its round; lane 0
- * takes one flag for both. */
+/* Lane 1 learned that the tensor is dead and then ended its round; lane 0 takes
+ * one flag for both. */
 static void hear__a_death_and_the_end_at_once(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -233,7 +233,7 @@ static void hear__a_death_and_the_end_at_once(void **state)
 	close_lane(r);
 }
 
-/* A flag without news, before the round, in it and after it. */
+/* A flag without news has no effect before, during and after the round. */
 static void hear__nothing_new(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -253,12 +253,12 @@ static void hear__nothing_new(void **state)
 		peer_result(&r->s[0], 0, 1, c, 1);
 	assert_string_equal(wrig_events(r), "done t0 #7 SW_OK w2");
 	assert_int_equal(sw_worker_push(&r->w, 0, 2, 7), 0);
-	say_done(r, 1); /* the round before */
+	say_done(r, 1); /* about the previous round */
 	assert_int_equal(r->w.tensors[0].busy_lanes, 1);
 	close_lane(r);
 }
 
-/* A tensor that lies on lane 0's server alone is not spoken of. */
+/* If only lane 0's server has chunks of a tensor, lane 0 sends no message. */
 static void begin__only_lanes_that_have_chunks(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -291,7 +291,7 @@ static void hear__a_lane_fails(void **state)
 	close_lane(r);
 }
 
-/* A late completion is ignored by an ended job. */
+/* After the job's end a late completion is ignored. */
 static void hear__done_after_the_end(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -345,7 +345,7 @@ static void order(struct worker_rig *r, uint32_t bits)
 	assert_true(sw_worker_take(&r->w));
 }
 
-/* Lane 0's side of a tensor, as it is when it has its key. */
+/* The tensor at lane 0, as it is once it has its key. */
 static struct sw_local local;
 static struct sw_wtensor other;
 
@@ -404,7 +404,7 @@ static void order__a_job_from_start_to_end(void **state)
 	struct worker_rig *r = open_lane(1);
 	struct sw_join j;
 
-	wrig_tick(r, 100 * SW_S); /* lane 0 has the limit for this */
+	wrig_tick(r, 100 * SW_S); /* only lane 0 has a time limit for this */
 	assert_string_equal(wrig_tx(r), "");
 	start_other(r);
 	memcpy(&j, r->last[SW_JOIN].bytes + SW_HEAD_BYTES, sizeof(j));
@@ -429,12 +429,13 @@ static void order__a_job_from_start_to_end(void **state)
 	assert_string_equal(wrig_tx(r), "s1 LEAVE");
 	peer_left(&r->s[1], true);
 	wrig_hear(&lane->reports, SW_LANE_LEFT);
-	assert_string_equal(wrig_events(r), ""); /* lane 0's alone */
+	/* only lane 0 reports this event */
+	assert_string_equal(wrig_events(r), "");
 	close_lane(r);
 }
 
-/* Another lane may wait for a server that is dead, and names it at its limit:
- * a lane that has joined must not give up before, without a name. */
+/* Another lane may wait for a dead server and name it at its own limit, so a
+ * lane that has joined must not give up earlier without a name. */
 static void order__who_has_joined_waits(void **state)
 {
 	static const uint8_t zeros[PEER_PAYLOAD];
@@ -475,7 +476,8 @@ static void order__what_comes_after_a_failure(void **state)
 
 	start_other(r);
 	declare_other(r);
-	peer_refuse(&r->s[1], 0, ""); /* not a JOIN's: ignored */
+	/* not an answer to a JOIN, so it is ignored */
+	peer_refuse(&r->s[1], 0, "");
 	sw_worker_fail(&r->w, SW_ESERVER, SW_KEY_NONE, "server other is gone");
 	assert_true(sw_worker_take(&r->w));
 	wrig_hear(&lane->reports, SW_LANE_FAILED);
@@ -492,7 +494,7 @@ static void order__what_comes_after_a_failure(void **state)
 	close_lane(r);
 }
 
-/* Lane 0 has killed the tensor. */
+/* Let lane 0 kill the tensor. */
 static void kill_other(void)
 {
 	const struct sw_fault why = {.err = SW_EMISMATCH, .text = "t: differs"};
@@ -502,7 +504,7 @@ static void kill_other(void)
 }
 
 /* Lane 0 has begun a round and then killed the tensor; one flag stands for
- * both. Another one, without news, changes nothing. */
+ * both. Another flag without news has no effect. */
 static void order__a_round_and_a_death_at_once(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -521,8 +523,8 @@ static void order__a_round_and_a_death_at_once(void **state)
 	close_lane(r);
 }
 
-/* Lane 0's flag for a tensor that is not declared here yet is dropped; the
- * declaration reads the words. */
+/* Lane 0's flag for a tensor that is not declared here yet is dropped. The
+ * later declaration reads lane 0's state instead. */
 static void order__a_death_before_it_is_known(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -541,7 +543,7 @@ static void order__a_death_before_it_is_known(void **state)
 	close_lane(r);
 }
 
-/* Lane 0 has set tuning. */
+/* Let lane 0 set tuning. */
 static void set_other(uint64_t part, uint64_t credit)
 {
 	atomic_store(
@@ -551,8 +553,8 @@ static void set_other(uint64_t part, uint64_t credit)
 	atomic_fetch_or(&lane->commands.bits, SW_LANE_TUNING);
 }
 
-/* Built tensors are declared some in each turn; lane 0's commands are taken
- * meanwhile. */
+/* Lane 1 declares a limited number of built tensors per turn, and takes lane
+ * 0's commands in between. */
 static void order__declare_some_in_each_turn(void **state)
 {
 	enum { N = 600, SOME = 300 };
@@ -589,7 +591,7 @@ static void order__declare_some_in_each_turn(void **state)
 	}
 }
 
-/* They hold for a round that lane 0 ordered after it had set them. */
+/* Tuning that lane 0 set before it ordered a round applies to that round. */
 static void order__tuning_before_a_round(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -599,7 +601,7 @@ static void order__tuning_before_a_round(void **state)
 	set_other(2048, 16384);
 	order_round(r, 1);
 	assert_int_equal(r->w.sched.part_bytes, 2048);
-	assert_int_equal(r->w.sched.limit, 8192); /* its half */
+	assert_int_equal(r->w.sched.limit, 8192); /* half of the job's credit */
 	assert_int_equal(sw_worker_take(&r->w), 0);
 	set_other(4096, 0);
 	assert_int_equal(sw_worker_take(&r->w), 1);
@@ -607,7 +609,7 @@ static void order__tuning_before_a_round(void **state)
 	close_lane(r);
 }
 
-/* So the round goes by the policy that was set before it. */
+/* A policy that lane 0 set before a round applies to that round. */
 static void order__policy_before_a_round(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -638,7 +640,7 @@ static void set_tuning__all_lanes(void **state)
 	close_lane(r);
 }
 
-/* A lane that is late hears the last ones, and nothing else is lost. */
+/* A late lane gets the last tuning values, and no other command is lost. */
 static void set_tuning__without_number(void **state)
 {
 	struct worker_rig *r = open_lane(0);
@@ -655,7 +657,7 @@ static void set_tuning__without_number(void **state)
 	close_lane(r);
 }
 
-/* The credit of the job is divided. */
+/* The job's credit is divided among the lanes. */
 static void open__credit(void **state)
 {
 	struct worker_rig *r = open_lane(1);
@@ -685,7 +687,7 @@ static void open__impossible(void **state)
 	struct sw_port *port = &r->port;
 
 	bad[0].lane_i = 2;
-	bad[1].n_lanes = 3; /* more than servers */
+	bad[1].n_lanes = 3; /* more lanes than servers */
 	bad[2].lanes = NULL;
 	for (uint32_t i = 0; i < SW_ARRAY_SIZE(bad); i++)
 		assert_int_equal(sw_worker_open(w, &r->params, &r->env.env,

@@ -6,7 +6,7 @@
 
 enum {
 	ONE = PEER_CHUNK,                 /* elements of a chunk */
-	BOTH = (SW_COLL_STRIPE + 1) * ONE /* lane 1 has one chunk of it */
+	BOTH = (SW_COLL_STRIPE + 1) * ONE /* of which lane 1 has one chunk */
 };
 
 static const uint16_t two_ranks[] = {0, 1};
@@ -36,7 +36,7 @@ static void close_lane(struct worker_rig *r)
 /* --- lane 0 --- */
 
 static struct sw_wtensor theirs = {
-	.life = &theirs.own_life}; /* lane 1's side */
+	.life = &theirs.own_life}; /* the stream at lane 1 */
 
 static void say(struct worker_rig *r, uint32_t bits)
 {
@@ -79,7 +79,7 @@ static struct sw_stream_lane *masks(const struct worker_rig *r)
 	return &r->w.tensors[0].stream->lanes[0];
 }
 
-/* Lane 0's chunks of the first collective. */
+/* Send the results of lane 0's chunks of the first collective. */
 static void sum_ours(struct worker_rig *r)
 {
 	struct sw_header h;
@@ -93,7 +93,8 @@ static void sum_ours(struct worker_rig *r)
 	}
 }
 
-/* Its flag is taken once, however many are begun before. */
+/* Any number of begun collectives raise the flag only once until it is
+ * taken. */
 static void begin__one_flag(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -142,7 +143,7 @@ static void done__when_all_lanes_are(void **state)
 	}
 }
 
-/* Buffers are returned when the other lane has released them. */
+/* Buffers are returned only when the other lane has released them. */
 static void dead__when_all_lanes_have_released_it(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -154,7 +155,8 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	wrig_hear_of(&lane->commands);
 	assert_int_equal(r->w.tensors[0].own_life.from, 1);
 	assert_int_equal(sw_worker_take(&r->w), 0);
-	masks(r)->done = 1; /* it was through before it heard of that */
+	/* the other lane completed it before it heard of the abort */
+	masks(r)->done = 1;
 	say_of(r);
 	assert_string_equal(wrig_events(r), "");
 	theirs.own_life.step = SW_LIFE_RELEASED;
@@ -164,8 +166,8 @@ static void dead__when_all_lanes_have_released_it(void **state)
 	close_lane(r);
 }
 
-/* A lane ends no closed group, so it must not hear that this one is closed
- * before it hears that it is dead. */
+/* A lane ends no closed group, so it must hear that the group is dead before,
+ * or together with, the news that it is closed. */
 static void close__is_said_after_the_death(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -186,7 +188,8 @@ static void close__is_said_after_the_death(void **state)
 	close_lane(r);
 }
 
-/* The coordinator may then give the indices to other streams. */
+/* CLOSE waits until all lanes have forgotten the group, because the coordinator
+ * may then reuse its indices. */
 static void close__when_all_lanes_have_forgotten_it(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -201,7 +204,8 @@ static void close__when_all_lanes_have_forgotten_it(void **state)
 	close_lane(r);
 }
 
-/* The coordinator is asked about an answer of the other lane's server. */
+/* A mismatch that the other lane's server reported is proposed to the
+ * coordinator. */
 static void dead__as_the_coordinator_says(void **state)
 {
 	struct worker_rig *r = open_zero();
@@ -279,7 +283,7 @@ static void close_other(struct worker_rig *r)
 	close_lane(r);
 }
 
-/* Lane 0 begins its collective @number of one chunk at our server. */
+/* Let lane 0 begin its collective @number with one chunk at our server. */
 static void begin(struct worker_rig *r, uint32_t number)
 {
 	uint32_t at = (number - 1) % SW_COLLS;
@@ -301,7 +305,7 @@ static void sum_one(struct worker_rig *r, uint32_t j, uint32_t number)
 	peer_fill(&r->s[1], h, 7);
 }
 
-/* By their turns, not by their places. */
+/* Collectives start in the order of their turns, not of their places. */
 static void order__colls_in_their_order(void **state)
 {
 	struct worker_rig *r = open_other();
@@ -347,7 +351,8 @@ static void order__dead_is_released(void **state)
 	close_other(r);
 }
 
-/* Another lane may be reading the fault of the first death at that moment. */
+/* A second death must not rewrite the first fault, because another lane may be
+ * reading it. */
 static void blame__rewrites_nothing(void **state)
 {
 	struct sw_wtensor t = {.life = &t.own_life};
@@ -370,7 +375,7 @@ static void blame__rewrites_nothing(void **state)
 	assert_memory_equal(second, &was, sizeof(was));
 }
 
-/* Lane 0 is told once, and decides. */
+/* Lane 1 reports a server's END once; lane 0 decides. */
 static void hear__a_server_says_it_is_dead(void **state)
 {
 	const struct sw_fault why = {

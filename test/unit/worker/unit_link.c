@@ -1,4 +1,4 @@
-/* unit_link.c - how a worker gets in at its servers, stays, and leaves.
+/* unit_link.c - how a worker joins its servers, stays, and leaves.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
@@ -41,8 +41,8 @@ static void join__in_order(void **state)
 	wrig_close(r);
 }
 
-/* The second server is asked when the coordinator says that the job runs, with
- * the epoch that the coordinator gave. */
+/* When the coordinator reports that the job runs, the worker asks the second
+ * server with the coordinator's epoch. */
 static void join__second_server(void **state)
 {
 	struct worker_rig *r = open_rig(2, 2);
@@ -69,7 +69,7 @@ static void join__second_server(void **state)
 	wrig_close(r);
 }
 
-/* Requests are repeated, ever more slowly. */
+/* Requests are repeated at growing intervals. */
 static void join__repeats(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -86,7 +86,8 @@ static void join__repeats(void **state)
 	wrig_close(r);
 }
 
-/* A cookie lives for seconds only: a worker that is not heard asks anew. */
+/* A cookie is valid for seconds only, so a worker without an answer asks
+ * again. */
 static void join__asks_for_a_new_cookie(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -107,7 +108,7 @@ static void join__asks_for_a_new_cookie(void **state)
 	wrig_close(r);
 }
 
-/* Cookies and accepts to other questions, and out of turn. */
+/* Cookies and ACCEPTs for other nonces, or at the wrong time, are ignored. */
 static void join__answers_to_other_questions(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -119,14 +120,14 @@ static void join__answers_to_other_questions(void **state)
 	r->s[0].nonce--;
 	peer_cookie(&r->s[0]);
 	wrig_tx(r);
-	peer_cookie(&r->s[0]); /* late copy */
+	peer_cookie(&r->s[0]); /* a late copy */
 	r->s[0].nonce++;
 	peer_accept(&r->s[0]);
 	r->s[0].nonce--;
 	assert_int_equal(r->w.links[0].state, SW_LINK_JOIN);
 	peer_accept(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
-	peer_accept(&r->s[0]); /* said again: our KEEPALIVE was lost */
+	peer_accept(&r->s[0]); /* repeated, because our KEEPALIVE was lost */
 	assert_string_equal(wrig_tx(r), "s0 KEEPALIVE");
 	assert_int_equal(r->w.stats.rx_state, 2);
 	assert_int_equal(r->w.stats.rx_head_crc, 1);
@@ -134,8 +135,8 @@ static void join__answers_to_other_questions(void **state)
 	wrig_close(r);
 }
 
-/* The ACCEPT crosses a repeated JOIN on a port that had no room for it: the
- * server gets no further question. */
+/* The port has no room for a repeated JOIN, and ACCEPT arrives meanwhile: the
+ * worker sends no further JOIN. */
 static void join__accept_before_the_repetition(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -181,7 +182,7 @@ static void join__refused(void **state)
 	wrig_close(r);
 }
 
-/* A place that is taken may become free. */
+/* A place that is taken may become free, so the worker asks again. */
 static void join__busy_is_asked_again(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -202,7 +203,7 @@ static void join__busy_is_asked_again(void **state)
 	wrig_close(r);
 }
 
-/* Errors are negative, whatever a server says. */
+/* The error is always negative, even if the server's is not. */
 static void join__refused_with_a_wild_error(void **state)
 {
 	static const int errs[] = {0, 1, INT16_MAX};
@@ -241,7 +242,8 @@ static void join__tells_what_it_waits_for(void **state)
 	wrig_close(r);
 }
 
-/* HELLO and COOKIE are small; JOIN is as long as data, and is not answered. */
+/* HELLO and COOKIE are short and arrive. JOIN is as long as data and gets no
+ * answer. */
 static void join__long_frames_do_not_arrive(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -279,8 +281,8 @@ static void join__timeout(void **state)
 	wrig_close(r);
 }
 
-/* Kept out until the others had given up, then let in to wait for them: what
- * kept it out is in the message. */
+/* The worker was refused until the other members had given up, and then
+ * admitted to wait for them. The timeout's text includes the refusal. */
 static void join__timeout_after_a_refusal(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -305,7 +307,7 @@ static void join__timeout_after_a_refusal(void **state)
 	wrig_close(r);
 }
 
-/* It was offered a session, and another has the rank: it asks again. */
+/* After an ACCEPT, another worker got the rank: the worker asks again. */
 static void join__refused_after_accept(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -328,7 +330,7 @@ static void join__refused_after_accept(void **state)
 	wrig_close(r);
 }
 
-/* The server came up late; its silence before counts for nothing. */
+/* If the server starts late, its silence before that does not count. */
 static void join__after_a_long_wait(void **state)
 {
 	struct worker_rig *r = open_rig(2, 2);
@@ -384,7 +386,7 @@ static void status__failed_with_a_wild_error(void **state)
 	}
 }
 
-/* Only the coordinator has a say. */
+/* Only the coordinator's STATUS counts. */
 static void status__of_another_server(void **state)
 {
 	struct worker_rig *r = open_running(2);
@@ -401,12 +403,13 @@ static void status__past_and_duplicate(void **state)
 	struct sw_status st = {.state = SW_JOB_FAILED};
 	struct sw_header h = {.type = SW_STATUS,
 		.psn = 1,
-		.ctl.number = r->s[0].n_built, /* taken before */
+		/* a message that was already taken */
+		.ctl.number = r->s[0].n_built,
 		.payload_len = sizeof(st)};
 
 	peer_send(&r->s[0], h, &st);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
-	h.psn = 0; /* a new packet number: it was sent again */
+	h.psn = 0; /* a new packet number, as for a retransmission */
 	peer_send(&r->s[0], h, &st);
 	assert_int_equal(r->w.state, SW_WORKER_RUNNING);
 	h.ctl.number++;
@@ -427,20 +430,20 @@ static void error__ends_the_job(void **state)
 	wrig_close(r);
 }
 
-/* A server's text cannot drive the terminal of a reader of the log. */
+/* A server's text cannot control the terminal of somebody who reads the log. */
 static void error__text_is_made_printable(void **state)
 {
 	struct worker_rig *r = open_running(1);
 	struct sw_fault fault = {.err = SW_EMISMATCH};
 
-	memset(fault.text, 0x1b, sizeof(fault.text)); /* and has no end */
+	memset(fault.text, 0x1b, sizeof(fault.text)); /* also unterminated */
 	peer_say(&r->s[0], SW_ERROR, &fault, sizeof(fault));
 	assert_null(strchr(wrig_events(r), 0x1b));
 	assert_null(strchr(r->env.lines, 0x1b));
 	wrig_close(r);
 }
 
-/* A late refusal of a JOIN that was accepted after all. */
+/* A late refusal of a JOIN that was accepted meanwhile is ignored. */
 static void error__late_refusal(void **state)
 {
 	struct worker_rig *r = open_running(1);

@@ -1,4 +1,4 @@
-/* unit_link_end.c - DECLARE, silence and LEAVE, as a worker sees them.
+/* unit_link_end.c - DECLARE, silence and LEAVE at a worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"
@@ -34,7 +34,8 @@ static void declare(struct worker_rig *r, uint32_t n)
 	assert_int_equal(sw_worker_declare(&r->w, t, n), 0);
 }
 
-/* The coordinator gives the keys; then the others hear of them. */
+/* The coordinator assigns the keys; then the worker declares the tensors to the
+ * other servers. */
 static void declare__first_then_others(void **state)
 {
 	struct worker_rig *r = open_running(2);
@@ -71,13 +72,13 @@ static void declared__past_and_malformed(void **state)
 	r->s[0].n_items = 2;
 	peer_declared(&r->s[0]);
 	assert_string_equal(wrig_events(r), "declared");
-	peer_declared(&r->s[0]); /* late copy */
+	peer_declared(&r->s[0]); /* a late copy */
 	assert_int_equal(r->w.stats.rx_state, 3);
 	assert_string_equal(wrig_events(r), "");
 	wrig_close(r);
 }
 
-/* Its count says more keys than there are. */
+/* DECLARED counts more keys than it has. */
 static void declared__lying_count(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -143,8 +144,8 @@ static void left__server_forgot_us(void **state)
 	wrig_close(r);
 }
 
-/* While the job forms, the worker comes again: the server was restarted, or had
- * dropped it before it spoke. */
+/* While the job forms, LEFT makes the worker join again: the server restarted,
+ * or dropped the session before the worker's first frame. */
 static void left__while_joining(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -163,7 +164,7 @@ static void left__while_joining(void **state)
 	assert_string_equal(wrig_tx(r), "s0 HELLO");
 	assert_true(r->last[SW_HELLO].h.psn > psn);
 	assert_int_not_equal(r->w.links[0].peer.id, id);
-	memset(r->s[0].psn, 0, sizeof(r->s[0].psn)); /* a new server */
+	memset(r->s[0].psn, 0, sizeof(r->s[0].psn)); /* a restarted server */
 	peer_cookie(&r->s[0]);
 	assert_string_equal(wrig_tx(r), "s0 JOIN job rank 0 of 2");
 	peer_accept(&r->s[0]);
@@ -174,7 +175,8 @@ static void left__while_joining(void **state)
 	wrig_close(r);
 }
 
-/* It has answered JOINs before: its silence is no MTU's fault. */
+/* The server has answered JOINs before, so its silence is not blamed on the
+ * MTU. */
 static void left__and_then_silence(void **state)
 {
 	struct worker_rig *r = open_rig(2, 1);
@@ -260,9 +262,8 @@ static void leave__is_repeated_and_given_up(void **state)
 	wrig_close(r);
 }
 
-/* Frames in flight are not waited for: no timer of theirs fires again and
- * again.
- */
+/* LEAVE does not wait for frames in flight, and their timers do not fire
+ * repeatedly. */
 static void leave__with_frames_on_their_way(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -294,7 +295,7 @@ static void leave__before_it_is_in(void **state)
 	wrig_close(r);
 }
 
-/* Frames after the end change and cause nothing. */
+/* Frames after the end have no effect. */
 static void leave__then_frames(void **state)
 {
 	struct worker_rig *r = open_running(1);
@@ -315,7 +316,7 @@ static void leave__then_frames(void **state)
 	wrig_close(r);
 }
 
-/* Ranks index sets: those of another job, or of none, are refused. */
+/* Ranks index sets, so impossible rank numbers in STATUS are refused. */
 static void status__ranks_that_do_not_add_up(void **state)
 {
 	static const struct {

@@ -9,7 +9,7 @@ enum { LOCAL = 3, FIRST = 4 };
 
 static int32_t parts[LOCAL][2 * PEER_CHUNK];
 
-/* Rank 0 of 2 members, three local ranks; tensor "a" of 2 chunks, of which
+/* Open rank 0 of 2 members with three local ranks and tensor "a" of 2 chunks;
  * local rank l has 10^l in every element. */
 static struct worker_rig *open_rig(void)
 {
@@ -74,13 +74,13 @@ static void begin__waits_for_all_and_sums(void **state)
 					    "SW_OK w2; done t0 #72 SW_OK w2");
 	assert_int_equal(r->data[0][0], 5000);
 	assert_int_equal(r->data[0][2 * PEER_CHUNK - 1], 6000);
-	assert_int_equal(parts[2][0], 100); /* contributions stay */
+	assert_int_equal(parts[2][0], 100); /* contributions are unchanged */
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
 }
 
-/* The next round may be asked for by some while others have not seen the last
- * one's end; a push again is built from the contributions. */
+/* Some local ranks may ask for the next round before others have seen the last
+ * one's end. A retransmission is built from the contributions again. */
 static void begin__again_after_a_loss(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -94,15 +94,15 @@ static void begin__again_after_a_loss(void **state)
 	peer_result(&r->s[0], 0, 1, 0, 1);
 	peer_result(&r->s[0], 0, 1, 1, 1);
 	ask(r, 0, 2);
-	peer_result(&r->s[0], 0, 1, 1, 9); /* a copy: nobody waits for it */
+	peer_result(&r->s[0], 0, 1, 1, 9); /* a duplicate, ignored */
 	assert_int_equal(r->data[0][PEER_CHUNK], 1);
 	wrig_tick(r, 100 * SW_MS);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	wrig_close(r);
 }
 
-/* The call fails for all local ranks, and the servers are told; the job, and
- * other tensors, go on. */
+/* If local ranks differ in the step, the call fails for all of them, and the
+ * servers learn it. The job and other tensors continue. */
 static void begin__other_step(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -114,7 +114,8 @@ static void begin__other_step(void **state)
 		"tensor a: rank 2 pushes step 6, rank 1 pushes step 5");
 	assert_int_equal(r->w.n_open, 0);
 	assert_int_equal(ask(r, 0, 5), SW_EMISMATCH);
-	assert_int_equal(ask(r, 1, 6), SW_EMISMATCH); /* it stays dead */
+	/* the tensor stays dead */
+	assert_int_equal(ask(r, 1, 6), SW_EMISMATCH);
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r),
 		"s0 END k0 r1 tensor k0: rank 2 pushes step 6, rank 1 "
@@ -140,7 +141,7 @@ static void begin__other_operation_or_root(void **state)
 	wrig_close(r);
 }
 
-/* It declares another size than a local rank before it. */
+/* A local rank declares another size than an earlier local rank. */
 static void declare__clash(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -157,12 +158,12 @@ static void declare__clash(void **state)
 	wrig_close(r);
 }
 
-/* The bytes of the local rank that is the root, unsummed. */
+/* The push has the bytes of the local rank that is the root, unsummed. */
 static void copy__from_a_local_rank(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	r->w.size = 8; /* as if the other member had five */
+	r->w.size = 8; /* as if the other member had five ranks */
 	r->w.first = FIRST;
 	for (uint32_t l = 0; l < LOCAL; l++)
 		assert_int_equal(copy(r, l, FIRST + 2), 0);
@@ -180,8 +181,8 @@ static void copy__from_a_local_rank(void **state)
 	wrig_close(r);
 }
 
-/* A result of the sum before comes once more, while the broadcast waits for a
- * local rank, or is dead: it is acknowledged, or its server would send it for
+/* A duplicate result of the previous sum arrives while the broadcast waits for
+ * a local rank. It must be acknowledged, or the server would repeat it for
  * ever. */
 static void copy__behind_a_late_result(void **state)
 {
@@ -207,7 +208,8 @@ static void left__names_who_is_missed(void **state)
 {
 	struct worker_rig *r = open_rig();
 
-	sw_worker_local_left(&r->w, 1); /* nothing is open: the others go on */
+	/* no call is open, so the others continue */
+	sw_worker_local_left(&r->w, 1);
 	assert_string_equal(wrig_events(r), "");
 	assert_int_equal(ask(r, 0, 1), 0);
 	assert_non_null(strstr(wrig_events(r),
@@ -215,7 +217,7 @@ static void left__names_who_is_missed(void **state)
 	wrig_close(r);
 	r = open_rig();
 	ask(r, 0, 1);
-	sw_worker_local_left(&r->w, 0); /* its push is there */
+	sw_worker_local_left(&r->w, 0); /* its push has arrived */
 	assert_string_equal(wrig_events(r), "");
 	sw_worker_local_left(&r->w, 2);
 	assert_non_null(strstr(wrig_events(r), "done t0 #70 SW_EPEER"));
@@ -241,8 +243,8 @@ static void stall__names_the_local_ranks(void **state)
 	wrig_close(r);
 }
 
-/* A 16-bit sum is rounded once: 2048 + 1 + 1 is 2050 in f16, where 2048 + 1
- * alone is 2048. */
+/* A 16-bit sum is rounded once: 2048 + 1 + 1 is 2050 in f16, but 2048 + 1
+ * rounds to 2048. */
 static void sum__rounds_once(void **state)
 {
 	static const uint16_t halves[LOCAL] = {0x6800, 0x3c00, 0x3c00};
@@ -258,7 +260,7 @@ static void sum__rounds_once(void **state)
 	assert_int_equal(sw_worker_declare(&r.w, &d, 1), 0);
 	wrig_tx(&r);
 	peer_declared(&r.s[0]);
-	assert_int_equal(ask(&r, 0, 0), SW_EINVAL); /* without a source */
+	assert_int_equal(ask(&r, 0, 0), SW_EINVAL); /* no source is set */
 	for (uint32_t l = 0; l < LOCAL; l++) {
 		for (uint32_t i = 0; i < 4; i++)
 			buffers[l][i] = halves[l];

@@ -1,4 +1,4 @@
-/* unit_local_many.c - as many local ranks in one worker as there may be.
+/* unit_local_many.c - the maximum number of local ranks in one worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/stall.h"
 #include "test/unit/worker/coll_rig.h"
@@ -15,7 +15,7 @@ static void count(struct worker_rig *r, uint32_t tensor)
 	n_done++;
 }
 
-/* Member 0 of 2 with so many each; rank l gives l + 1. */
+/* Open member 0 of 2, each with LOCAL ranks; rank l gives l + 1. */
 static struct worker_rig *open_many(void)
 {
 	static struct worker_rig r;
@@ -43,7 +43,7 @@ static struct worker_rig *open_tensor(void)
 	return r;
 }
 
-/* "s" of every @step-th of the @n first ranks of the job. */
+/* Open "s" for every @step-th of the job's first @n ranks. */
 static struct worker_rig *open_group(uint32_t n, uint32_t step)
 {
 	static uint16_t ranks[2 * LOCAL];
@@ -104,11 +104,11 @@ static void round__of_all(void **state)
 	assert_int_equal(r->last[SW_PUSH].h.weight, LOCAL);
 	peer_result(&r->s[0], 0, 1, 0, 5);
 	assert_int_equal(n_done, LOCAL);
-	assert_int_equal(ask(r, LOCAL - 1), 0); /* the next one */
+	assert_int_equal(ask(r, LOCAL - 1), 0); /* the next round */
 	wrig_close(r);
 }
 
-/* The error names the missing ranks, and as runs. */
+/* The text names the missing ranks as runs. */
 static void round__names_who_is_missing(void **state)
 {
 	struct worker_rig *r = open_tensor();
@@ -140,7 +140,7 @@ static void round__one_has_left(void **state)
 
 	for (uint32_t l = 0; l < LOCAL; l++)
 		ask(r, l);
-	sw_worker_local_left(&r->w, 900); /* its contribution is not needed */
+	sw_worker_local_left(&r->w, 900); /* no contribution is needed */
 	wrig_tx(r);
 	peer_result(&r->s[0], 0, 1, 0, 5);
 	assert_int_equal(n_done, LOCAL);
@@ -170,7 +170,8 @@ static void coll__of_all(void **state)
 	wrig_close(r);
 }
 
-/* No server takes part; ranks outside the group may not call. */
+/* In a group of local ranks no server takes part. Ranks outside the group may
+ * not call. */
 static void coll__of_every_third_here(void **state)
 {
 	struct worker_rig *r = open_group(LOCAL, 3);
@@ -189,7 +190,7 @@ static void coll__of_every_third_here(void **state)
 	wrig_close(r);
 }
 
-/* Each has its part of 1,023. */
+/* Each of the 1,023 ranks gets its part. */
 static void coll__in_parts(void **state)
 {
 	struct worker_rig *r = open_group(LOCAL, 1);
@@ -213,7 +214,7 @@ static void close__when_all_have(void **state)
 	for (uint32_t l = 0; l < LOCAL; l++) {
 		if (l != LATE)
 			sw_worker_close_group(&r->w, 0, l);
-		sw_worker_close_group(&r->w, 0, l ? 0 : 1); /* again */
+		sw_worker_close_group(&r->w, 0, l ? 0 : 1); /* a second time */
 	}
 	assert_int_equal(call(r, 1022, SW_ALL_REDUCE), SW_ECLOSED);
 	assert_false(r->w.tensors[0].life->is_closed);

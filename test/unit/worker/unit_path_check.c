@@ -4,8 +4,8 @@
 
 enum { STEP_MS = 50 };
 
-/* The PROBEs that the path returns, and whether it carries pushes
- * to the server, whose ACKs are small. */
+/* The PROBEs that the path returns, and whether pushes reach the server, whose
+ * ACKs are small. */
 struct path {
 	bool has_small, has_full, has_pushes;
 };
@@ -33,8 +33,8 @@ static void answer_probe(struct worker_rig *r, const struct path *path)
 		peer_say(&r->s[0], SW_PROBE, r->data[1], bytes);
 }
 
-/* Let the server, which lives, take frames for @ms; returns after how many of
- * them the worker said something, and leaves that in r->seen. */
+/* For @ms let the live server receive frames, or until the worker reports
+ * something, which stays in r->seen. Return the time. */
 static uint32_t pass(struct worker_rig *r, const struct path *path, uint32_t ms)
 {
 	uint32_t at;
@@ -76,7 +76,7 @@ static void path__from_the_server_narrows(void **state)
 	wrig_close(r);
 }
 
-/* A member that is late is no path that has failed, and costs few frames. */
+/* A late member is no failed path, and checking costs few frames. */
 static void path__is_good_while_a_member_is_late(void **state)
 {
 	struct worker_rig *r = open_pushed();
@@ -94,7 +94,8 @@ static void path__is_good_while_a_member_is_late(void **state)
 	wrig_close(r);
 }
 
-/* Nothing returns, which is for liveness to judge; then everything does. */
+/* If no PROBE returns at all, the liveness check decides; then all PROBEs
+ * return. */
 static void path__is_not_blamed_for_silence(void **state)
 {
 	struct worker_rig *r = open_pushed();
@@ -108,7 +109,7 @@ static void path__is_not_blamed_for_silence(void **state)
 	wrig_close(r);
 }
 
-/* Answers that nothing asked for count as errors. */
+/* A PROBE that answers no question counts as an error. */
 static void probe__that_was_not_asked_for(void **state)
 {
 	struct worker_rig *r = open_pushed();
@@ -117,7 +118,7 @@ static void probe__that_was_not_asked_for(void **state)
 	peer_say(&r->s[0], SW_PROBE, r->data[1], 1152);
 	assert_int_equal(r->w.stats.rx_state, n + 1);
 	peer_say(&r->s[0], SW_PROBE, r->data[1], PEER_PAYLOAD);
-	assert_int_equal(r->w.stats.rx_state, n + 2); /* nothing was asked */
+	assert_int_equal(r->w.stats.rx_state, n + 2); /* no question is open */
 	wrig_close(r);
 }
 

@@ -1,9 +1,10 @@
-/* unit_paths.c - what a path carries: sizes, the worker's probes, forged ones.
+/* unit_paths.c - the payload that a path carries: probing, and forged probes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/probe.h"
 #include "test/support/worker_rig.h"
 
-/* Probe a path that carries @path up to @most; returns what is found. */
+/* Probe a path that carries up to @path, with sizes up to @most. Return the
+ * size found. */
 static uint32_t found(uint32_t most, uint32_t path, uint32_t *n_sizes)
 {
 	struct sw_probe p = {0};
@@ -37,7 +38,7 @@ static void probe__finds_what_each_path_carries(void **state)
 			assert_true(n <= 8);
 		}
 	assert_int_equal(found(8192, 8192, &n), 8192);
-	assert_int_equal(n, 1); /* a good path takes one round trip */
+	assert_int_equal(n, 1); /* a good path takes only one round trip */
 }
 
 static void payload__fits_the_least_mtu(void **state)
@@ -56,7 +57,8 @@ static void payload__fits_the_least_mtu(void **state)
 	assert_false(sw_payload_is_good(8256));
 }
 
-/* A worker and two servers that have joined it; PROBING has been said. */
+/* Open a worker that has joined two servers; the coordinator has sent
+ * PROBING. */
 static struct worker_rig *open_probing(void)
 {
 	static struct worker_rig r;
@@ -116,7 +118,7 @@ static void worker__steps_down(void **state)
 		wrig_tx(r);
 	}
 	assert_contains(r->text, "s1 PROBE +1216");
-	answer(r, 1, 1344); /* too late: a size that counts as lost */
+	answer(r, 1, 1344); /* too late: this size counts as lost */
 	assert_int_equal(r->w.stats.rx_state, 1);
 	answer(r, 1, 1216);
 	assert_contains(wrig_tx(r), "s1 PROBE +1280");
@@ -125,8 +127,8 @@ static void worker__steps_down(void **state)
 	wrig_close(r);
 }
 
-/* A size fails only where others pass: a server that is silent for a second
- * does not make the payload small. */
+/* A size fails only if other sizes pass: a server's silence of one second does
+ * not make the payload smaller. */
 static void worker__waits_for_a_silent_server(void **state)
 {
 	struct worker_rig *r = open_probing();
@@ -143,8 +145,8 @@ static void worker__waits_for_a_silent_server(void **state)
 	wrig_close(r);
 }
 
-/* Answers that nobody awaits change nothing, and a job larger than the node
- * carries is refused. */
+/* Unexpected answers have no effect, and a job with a larger payload than the
+ * node carries is refused. */
 static void worker__forged_probes(void **state)
 {
 	struct worker_rig *r = open_probing();
@@ -157,7 +159,7 @@ static void worker__forged_probes(void **state)
 		.n_local = {1, 1}};
 
 	before = r->w.links[0].probe;
-	answer(r, 0, 1344); /* nothing was sent yet */
+	answer(r, 0, 1344); /* no PROBE was sent yet */
 	answer(r, 0, 8192);
 	assert_memory_equal(&before, &r->w.links[0].probe, sizeof(before));
 	wrig_tx(r);

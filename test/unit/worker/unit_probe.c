@@ -1,4 +1,4 @@
-/* unit_probe.c - source ports that a worker tries.
+/* unit_probe.c - the worker tries source ports.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
@@ -13,7 +13,7 @@ static struct worker_rig *open_rig(void)
 	return &r;
 }
 
-/* A COOKIE for @nonce, whose HELLO landed on lcore 2. */
+/* Send a COOKIE for @nonce whose HELLO landed on lcore 2. */
 static void cookie(struct worker_rig *r, uint64_t nonce, bool is_misrouted)
 {
 	struct sw_cookie c = {.nonce = nonce,
@@ -24,7 +24,7 @@ static void cookie(struct worker_rig *r, uint64_t nonce, bool is_misrouted)
 	peer_say(&r->s[0], SW_COOKIE, &c, sizeof(c));
 }
 
-/* The next frame leaves by @way; what it is. */
+/* Check that the next frame leaves by @way; return its type. */
 static uint8_t sent(struct worker_rig *r, uint16_t way)
 {
 	struct sw_tx_frame f = {.way = 99};
@@ -33,7 +33,7 @@ static uint8_t sent(struct worker_rig *r, uint16_t way)
 	assert_true(r->w.engine.tx(&r->w.engine, r->now_ns, 0, &f, 1));
 	assert_int_equal(f.way, way);
 	memcpy(&hello, f.payload, sizeof(hello));
-	r->s[0].nonce = hello.nonce; /* a JOIN begins with it, too */
+	r->s[0].nonce = hello.nonce; /* a JOIN also begins with the nonce */
 	return f.head[3];
 }
 
@@ -58,7 +58,8 @@ static void cookie__misrouted_then_right(void **state)
 	cookie(r, first, true);
 	assert_int_equal(sent(r, 1), SW_HELLO);
 	assert_true(r->s[0].nonce != first);
-	cookie(r, first, false); /* late: not of the port in use */
+	/* late: for another port than the current one */
+	cookie(r, first, false);
 	assert_int_equal(r->w.stats.rx_state, 1);
 	assert_int_equal(r->w.links[0].state, SW_LINK_HELLO);
 	cookie(r, r->s[0].nonce, false);
@@ -68,7 +69,7 @@ static void cookie__misrouted_then_right(void **state)
 	wrig_close(r);
 }
 
-/* All were tried: the last one is joined from. */
+/* If all ports fail, the worker joins from the last one. */
 static void cookie__never_right(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -83,7 +84,7 @@ static void cookie__never_right(void **state)
 	wrig_close(r);
 }
 
-/* The answer landed on a wrong lcore of ours. */
+/* The COOKIE itself landed on a wrong lcore of ours. */
 static void cookie__itself_misrouted(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -105,8 +106,8 @@ static void cookie__itself_misrouted(void **state)
 	wrig_close(r);
 }
 
-/* From the first JOIN on the port is the session's: a HELLO that is said again
- * because JOINs are not answered stays with it. */
+/* From the first JOIN on the session keeps its port. If JOINs get no answer,
+ * the repeated HELLO uses the same port. */
 static void join__keeps_its_port(void **state)
 {
 	struct worker_rig *r = open_rig();

@@ -21,7 +21,7 @@ static struct worker_rig *open_rig(const struct sw_policy *policy,
 	return &r;
 }
 
-/* Parts are whole chunks; credit comes back as chunks are folded. */
+/* Parts are whole chunks, and credit returns as chunks are folded. */
 static void push__no_more_than_the_credit(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER],
@@ -34,7 +34,7 @@ static void push__no_more_than_the_credit(void **state)
 	assert_int_equal(r->w.sched.credit, -PEER_PAYLOAD);
 	peer_ack(&r->s[0], 0, 1);
 	assert_string_equal(wrig_tx(r), "");
-	peer_result(&r->s[0], 0, 1, 1, 7); /* counts as folded, too */
+	peer_result(&r->s[0], 0, 1, 1, 7); /* a result also counts as folded */
 	assert_string_equal(
 		wrig_tx(r), "s0 PUSH k0 r1 c2 +1344; s0 PUSH k0 r1 c3 +1344");
 	peer_ack(&r->s[0], 0, 4);
@@ -44,7 +44,7 @@ static void push__no_more_than_the_credit(void **state)
 	wrig_close(r);
 }
 
-/* A chunk that is pushed twice takes and gives credit once. */
+/* A retransmitted chunk takes and returns credit only once. */
 static void push__again_is_not_charged(void **state)
 {
 	struct worker_rig *r =
@@ -64,7 +64,7 @@ static void push__again_is_not_charged(void **state)
 	wrig_close(r);
 }
 
-/* A started part that is not sent is overtaken, too. */
+/* An urgent tensor also overtakes a part that was started and not sent. */
 static void push__the_urgent_overtakes(void **state)
 {
 	struct worker_rig *r =
@@ -80,8 +80,8 @@ static void push__the_urgent_overtakes(void **state)
 	wrig_close(r);
 }
 
-/* Within a class what was lost goes before what is new, however urgent that is;
- * a more urgent class goes before both. */
+/* Within a class a lost chunk goes before new ones of any urgency. A more
+ * urgent class goes before both. */
 static void push__what_was_lost_goes_first(void **state)
 {
 	struct worker_rig *r =
@@ -94,7 +94,7 @@ static void push__what_was_lost_goes_first(void **state)
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c0 +1344");
 	assert_string_equal(wrig_tx_one(r), "s0 PUSH k0 r1 c1 +1344");
 	wrig_tick(r, SW_S);
-	wrig_tick(r, SW_S); /* one after the other */
+	wrig_tick(r, SW_S); /* one retransmission after the other */
 	sw_worker_push(&r->w, 1, 1, 0);
 	sw_worker_push(&r->w, 2, 1, 0);
 	assert_contains(wrig_tx(r),
@@ -105,8 +105,8 @@ static void push__what_was_lost_goes_first(void **state)
 	wrig_close(r);
 }
 
-/* The credit is used up: a started part that is not sent returns its own,
- * except one chunk. */
+/* When the credit is used up, a started part that is not sent returns its
+ * credit, except for one chunk. */
 static void push__the_urgent_takes_credit_back(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_BYTESCHEDULER],
@@ -150,7 +150,7 @@ static void push__fifo_overtakes_nothing(void **state)
 			assert_contains(wrig_tx_one(r), n < 2 ? "k0" : "k1");
 			assert_int_equal(r->last[SW_PUSH].h.class, 7);
 		}
-		if (round == 1) /* while they are open */
+		if (round == 1) /* while the calls are open */
 			wrig_declare(r, name, PEER_CHUNK, 5);
 		for (uint32_t c = 0; c < 2; c++)
 			peer_result(&r->s[0], 0, round, c, 1);
@@ -160,8 +160,8 @@ static void push__fifo_overtakes_nothing(void **state)
 	wrig_close(r);
 }
 
-/* A tensor stays open while another one comes and goes more often than there
- * are places: its chunks leave first when they are lost. */
+/* A tensor stays open while another one is pushed more often than there are
+ * places in the order. Its lost chunks are still sent first. */
 static void push__fifo_for_a_long_time(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
@@ -170,7 +170,7 @@ static void push__fifo_for_a_long_time(void **state)
 	wrig_declare(r, "comes and goes", PEER_CHUNK, 0);
 	sw_worker_push(&r->w, 0, 1, 0);
 	wrig_tx(r);
-	peer_ack(&r->s[0], 7, 2); /* both chunks are late now */
+	peer_ack(&r->s[0], 7, 2); /* both chunks are overdue */
 	for (uint32_t round = 1; round < 2 * SW_TENSORS; round++) {
 		r->s[0].grant += 8 * PEER_QUANTA;
 		sw_worker_push(&r->w, 1, round, 0);
@@ -188,7 +188,7 @@ static void push__fifo_for_a_long_time(void **state)
 	wrig_close(r);
 }
 
-/* Tensors that die leave the order, wherever they are in it. */
+/* Dead tensors leave the order, at any position. */
 static void push__fifo_without_the_dead(void **state)
 {
 	const struct sw_fault why = {.err = SW_EMISMATCH};
@@ -211,8 +211,8 @@ static void push__fifo_without_the_dead(void **state)
 	wrig_close(r);
 }
 
-/* The policy changes, in either direction: chunks that started before it leave
- * first, in their order. */
+/* When the policy changes in either direction, chunks that were started before
+ * leave first, in their order. */
 static void push__fifo_from_now_on(void **state)
 {
 	struct worker_rig *r =
@@ -235,7 +235,7 @@ static void push__fifo_from_now_on(void **state)
 	wrig_close(r);
 }
 
-/* Every 32nd frame is of the next tensor in turn, whatever its priority. */
+/* Every 32nd frame belongs to the next tensor in turn, for any priority. */
 static void push__nobody_starves(void **state)
 {
 	struct worker_rig *r =
@@ -257,7 +257,7 @@ static void push__nobody_starves(void **state)
 	wrig_close(r);
 }
 
-/* A job that ends gives up what was started. */
+/* A job that ends gives up all started parts. */
 static void push__the_job_ends(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_P3], 0, 0);
@@ -291,8 +291,8 @@ static void declare_all(struct worker_rig *r)
 	}
 }
 
-/* As many as there can be are open; one ends and is ready again: its old order
- * does not count. */
+/* The maximum number of tensors is open; one ends and becomes ready again, and
+ * its old position does not count. */
 static void push__readiness_of_all_tensors(void **state)
 {
 	struct worker_rig *r = open_rig(&sw_policies[SW_POLICY_FIFO], 0, 0);
@@ -300,7 +300,8 @@ static void push__readiness_of_all_tensors(void **state)
 	int32_t sum = 7;
 
 	declare_all(r);
-	assert_string_equal(wrig_tx_one(r), "s0 KEEPALIVE"); /* of DECLARED */
+	/* acknowledges DECLARED */
+	assert_string_equal(wrig_tx_one(r), "s0 KEEPALIVE");
 	for (uint32_t i = 0; i < SW_TENSORS; i++)
 		assert_int_equal(sw_worker_push(&r->w, i, 1, 0), 0);
 	assert_contains(wrig_tx_one(r), "PUSH k0 r1 c0");

@@ -1,8 +1,8 @@
-/* unit_stream_gone.c - closed streams go; others use their indices.
+/* unit_stream_gone.c - closed streams are freed; others reuse their indices.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
-enum { NEXT = SW_IDS }; /* the second stream at index 0 */
+enum { NEXT = SW_IDS }; /* id of the second stream at index 0 */
 
 static char gone[256];
 
@@ -15,8 +15,8 @@ static void on_gone(void *ctx, uint32_t tensor)
 	snprintf(gone + n, sizeof(gone) - n, "gone t%u; ", tensor);
 }
 
-/* Streams released since the last call, after a turn in which the coordinator
- * acknowledges what it has received. */
+/* Return the streams freed since the last call, after a turn in which the
+ * coordinator acknowledges all that it received. */
 static const char *went(struct worker_rig *r)
 {
 	static char text[sizeof(gone)];
@@ -49,7 +49,7 @@ static int declare(struct worker_rig *r, const char *name, uint32_t again)
 	return sw_worker_declare(&r->w, &t, 1);
 }
 
-/* Server @s gives the stream that it was asked about @key. */
+/* Let server @s answer the DECLARE with @key. */
 static void declared(struct worker_rig *r, uint32_t s, uint32_t key)
 {
 	wrig_tx(r);
@@ -57,7 +57,7 @@ static void declared(struct worker_rig *r, uint32_t s, uint32_t key)
 	peer_declared(&r->s[s]);
 }
 
-/* Rank 0 of three nodes; "g/a", key 0, is admitted. */
+/* Open rank 0 of three nodes; "g/a", key 0, is admitted. */
 static struct worker_rig *open_rig(uint32_t n_servers)
 {
 	static struct worker_rig r;
@@ -91,8 +91,8 @@ static const char *close_group(struct worker_rig *r, uint32_t stream)
 	return wrig_tx(r);
 }
 
-/* The coordinator is told last, when the other servers have acknowledged CLOSE:
- * it may give the key's index again then, and the stream goes. */
+/* The coordinator gets CLOSE last, when all other servers have acknowledged it.
+ * Then the coordinator may reuse the key's index, and the stream is freed. */
 static void gone__when_all_servers_know(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -109,7 +109,7 @@ static void gone__when_all_servers_know(void **state)
 	assert_string_equal(went(r), "gone t0; ");
 	assert_string_equal(went(r), "");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 1), SW_EINVAL);
-	sw_worker_close_group(&r->w, 0, 0); /* nobody knows it */
+	sw_worker_close_group(&r->w, 0, 0); /* the id is unknown */
 	sw_worker_abort(&r->w, 0, 0, SW_EABORTED, "late");
 	assert_null(sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}));
 	wrig_tick(r, SW_S);
@@ -118,7 +118,7 @@ static void gone__when_all_servers_know(void **state)
 	wrig_close(r);
 }
 
-/* Its open calls end first. */
+/* The stream's open calls end first. */
 static void gone__with_work_open(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -148,8 +148,8 @@ static struct sw_header result(uint32_t key)
 	return h;
 }
 
-/* The next one has its index, and its key's: what comes late of the old one is
- * acknowledged, and changes nothing. */
+/* When another stream has the index and the key's index, late frames of the old
+ * stream are acknowledged and have no effect. */
 static void gone__late_frames(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -161,7 +161,7 @@ static void gone__late_frames(void **state)
 	close_group(r, 0);
 	assert_string_equal(went(r), "gone t0; ");
 	sw_worker_free(&r->w, 0);
-	peer_fill(&r->s[0], result(0), 7); /* nobody has it */
+	peer_fill(&r->s[0], result(0), 7); /* no stream has the key */
 	assert_int_equal(r->w.stats.rx_key, 0);
 	assert_int_equal(declare(r, "g#2/a", NEXT), 0);
 	declared(r, 0, SW_KEY_INDICES);
@@ -186,7 +186,8 @@ static void gone__late_frames(void **state)
 	wrig_close(r);
 }
 
-/* A push of the old one is acknowledged, or lost, when the new one is there. */
+/* A push of the old stream is acknowledged when the new stream has the index;
+ * the new stream is not affected. */
 static void gone__late_fates(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -206,8 +207,8 @@ static void gone__late_fates(void **state)
 	wrig_close(r);
 }
 
-/* The coordinator may give the index of a key again as soon as CLOSE has left,
- * also before the stream has gone here. */
+/* The coordinator may reuse a key's index as soon as CLOSE is sent, even before
+ * the old stream is freed here. */
 static void gone__before_its_index_is_given(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -226,8 +227,8 @@ static void gone__before_its_index_is_given(void **state)
 	wrig_close(r);
 }
 
-/* The old id names nothing, whatever has its index: each call that takes one
- * leaves the new stream alone. */
+/* The old id names nothing: no call with it affects the new stream at its
+ * index. */
 static void stale__names_nothing(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -260,8 +261,7 @@ static void stale__names_nothing(void **state)
 	wrig_close(r);
 }
 
-/* While the control thread builds at an index, the lcore looks at nothing
- * there. */
+/* While the control thread builds at an index, the lcore ignores that index. */
 static void stale__while_the_next_is_built(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -271,7 +271,7 @@ static void stale__while_the_next_is_built(void **state)
 	went(r);
 	built = r->w.tensors[0];
 	for (uint32_t id = 0; id < 2 * NEXT; id += NEXT) {
-		r->w.tensors[0].id = id; /* not there yet */
+		r->w.tensors[0].id = id; /* not built yet */
 		assert_int_equal(call(r, id, 1), SW_EINVAL);
 		sw_worker_close_group(&r->w, id, 0);
 		assert_null(sw_worker_why(&r->w, id, (char[SW_TEXT_MAX]){0}));
@@ -281,7 +281,7 @@ static void stale__while_the_next_is_built(void **state)
 	wrig_close(r);
 }
 
-/* A coordinator never gives a retired key again. */
+/* A coordinator must never assign a retired key again. */
 static void gone__key_given_twice(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -295,8 +295,8 @@ static void gone__key_given_twice(void **state)
 	wrig_close(r);
 }
 
-/* A server is told that a group is closed when it has all of its streams: it
- * would not know the last one to be closed, once all have closed the others. */
+/* A server gets CLOSE only when it has all streams of the group. Otherwise it
+ * could free the group and never close the last stream. */
 static void gone__when_a_stream_is_not_declared_there(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -304,7 +304,7 @@ static void gone__when_a_stream_is_not_declared_there(void **state)
 	assert_int_equal(declare(r, "g/b", 0), 0);
 	wrig_tx(r);
 	r->s[0].next_key = 1;
-	peer_declared(&r->s[0]); /* and not the other server */
+	peer_declared(&r->s[0]); /* but not to the other server */
 	assert_string_equal(close_group(r, 0), "s1 DECLARE g/b; s0 KEEPALIVE");
 	r->s[1].next_key = 1;
 	peer_declared(&r->s[1]);
@@ -316,8 +316,9 @@ static void gone__when_a_stream_is_not_declared_there(void **state)
 	wrig_close(r);
 }
 
-/* The coordinator refuses the only stream of a group, and says which group it
- * is: it hears CLOSE, since it keeps the group for those who open it later. */
+/* The coordinator refuses a group's only stream and names the group's key. The
+ * worker still sends CLOSE, because the coordinator keeps the group for members
+ * that open it later. */
 static void gone__when_it_was_refused(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -337,7 +338,7 @@ static void gone__when_it_was_refused(void **state)
 	wrig_close(r);
 }
 
-/* A server that cannot have all of a batch yet answers what it has. */
+/* A server that cannot admit a whole batch yet answers for its first part. */
 static void gone__answer_of_a_part(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -362,7 +363,7 @@ static void gone__answer_of_a_part(void **state)
 	wrig_close(r);
 }
 
-/* An index is another's when it is free. */
+/* An index is reused only when it is free. */
 static void again__of_what_is_there(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -374,7 +375,7 @@ static void again__of_what_is_there(void **state)
 	wrig_close(r);
 }
 
-/* An id is never another's, also after its generations are used up. */
+/* An id is never reused, even after its generations are used up. */
 static void again__with_a_later_id(void **state)
 {
 	struct worker_rig *r = open_rig(1);

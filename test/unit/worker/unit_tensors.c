@@ -47,7 +47,7 @@ static void declare__malformed(void **state)
 	struct sw_worker_tensor rows[6];
 
 	memset(name, 'x', sizeof(name));
-	name[SW_NAME_MAX] = 0; /* 128 bytes: one too many */
+	name[SW_NAME_MAX] = 0; /* 128 bytes, one too many */
 	rows[0] = tensor("", 10);
 	rows[1] = tensor(name, 10);
 	rows[2] = tensor("a", 0);
@@ -67,7 +67,7 @@ static void declare__malformed(void **state)
 	wrig_close(r);
 }
 
-/* More chunks than a set of them can hold. */
+/* A tensor may have more chunks than a set of chunks can hold. */
 static void declare__more_chunks_than_can_be_counted(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -78,7 +78,7 @@ static void declare__more_chunks_than_can_be_counted(void **state)
 	wrig_close(r);
 }
 
-/* A bad one in the middle: nothing of the list is declared. */
+/* If one tensor of the list is invalid, none is declared. */
 static void declare__all_or_none(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -93,8 +93,8 @@ static void declare__all_or_none(void **state)
 	wrig_close(r);
 }
 
-/* It is made beside the lcore: nothing is declared until it is there, and what
- * is not fetched is not kept. */
+/* The control thread prepares the memory, and nothing is declared until it is
+ * ready. Memory that is not fetched is not kept. */
 static void declare__waits_for_memory(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -115,7 +115,8 @@ static void declare__waits_for_memory(void **state)
 	wrig_close(r);
 }
 
-/* Two tensors of one name are one at the server: the job ends by name. */
+/* Two tensors with one name are one tensor at the server, so the job ends with
+ * an error that has the name. */
 static void declare__name_twice(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -147,7 +148,8 @@ static void declare__one_batch_at_a_time(void **state)
 	wrig_close(r);
 }
 
-/* Declared before the job runs: asked as soon as it does. */
+/* Tensors that were declared before the job runs are sent as soon as it
+ * runs. */
 static void declare__while_joining(void **state)
 {
 	static struct worker_rig r;
@@ -180,7 +182,7 @@ static void declare__after_the_end(void **state)
 	wrig_close(r);
 }
 
-/* Hundreds of tensors take as many frames as they need. */
+/* Hundreds of tensors are declared in as many frames as they need. */
 static void declare__many(void **state)
 {
 	static char names[300][40];
@@ -224,7 +226,7 @@ static void push__wrong(void **state)
 	wrig_close(r);
 }
 
-/* Deltas come after the first value. */
+/* An asynchronous tensor takes deltas only after its first value. */
 static void push__asynchronous(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -237,7 +239,7 @@ static void push__asynchronous(void **state)
 	wrig_close(r);
 }
 
-/* Submitted calls end, and later ones are refused. */
+/* After the end submitted calls end, and later ones are refused. */
 static void push__after_the_end(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -288,14 +290,14 @@ static void push__from_done(void **state)
 	assert_string_equal(wrig_events(r), "done t0 #1 SW_OK w2");
 	wrig_tick(r, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r2 c0 +1344");
-	/* Also while everything ends: refused, no endless turn. */
+	/* While everything ends, such calls are refused, so the turn ends. */
 	sw_worker_leave(&r->w, NULL);
 	assert_string_equal(wrig_events(r), "done t0 #99 SW_ECLOSED w0");
 	assert_int_equal(r->w.n_open, 0);
 	wrig_close(r);
 }
 
-/* More urgent tensors go first, whenever they were declared or submitted. */
+/* More urgent tensors go first, in any order of declaration and submission. */
 static void push__by_priority(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -314,7 +316,8 @@ static void push__by_priority(void **state)
 	wrig_close(r);
 }
 
-/* Without a priority they go by key, as the coordinator saw them first. */
+/* Tensors without a priority go by key, in the order in which the coordinator
+ * first saw them. */
 static void push__by_first_use(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -334,7 +337,7 @@ static void push__by_first_use(void **state)
 	wrig_close(r);
 }
 
-/* Calls in progress keep their place when an urgent tensor is declared. */
+/* Open calls keep their place when an urgent tensor is declared. */
 static void declare__while_pushing(void **state)
 {
 	struct worker_rig *r = open_rig(1);
@@ -357,7 +360,7 @@ static void declare__while_pushing(void **state)
 	wrig_close(r);
 }
 
-/* Chunks go to the servers that own them. */
+/* Each chunk goes to the server that owns it. */
 static void push__by_place(void **state)
 {
 	struct worker_rig *r = open_rig(2);
@@ -397,7 +400,7 @@ static void tick__names_who_is_missing(void **state)
 	wrig_close(r);
 }
 
-/* However many tensors, and whenever each of them began to wait. */
+/* The log has one line for all stalled tensors, whenever each began to wait. */
 static void tick__one_line_for_all(void **state)
 {
 	struct worker_rig *r = open_rig(1);

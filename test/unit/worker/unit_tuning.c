@@ -1,4 +1,4 @@
-/* unit_tuning.c - a worker's tuning: its own, and the job's.
+/* unit_tuning.c - a worker's tuning: its own requests, and the job's.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/support/worker_rig.h"
 
@@ -14,7 +14,7 @@ static struct worker_rig *open_rig(void)
 	return &r;
 }
 
-/* The coordinator says that tuning @number are the newest. */
+/* Let the coordinator announce tuning @number. */
 static void say(
 	struct worker_rig *r, uint32_t number, const struct sw_policy *policy)
 {
@@ -48,7 +48,7 @@ static void set_tuning__between_two_parts(void **state)
 	wrig_close(r);
 }
 
-/* More credit starts what waits for it. */
+/* More credit starts parts that wait for it. */
 static void set_tuning__more_credit_starts_parts(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -73,7 +73,7 @@ static void set_tuning__refused(void **state)
 	wrig_close(r);
 }
 
-/* TUNE is said until the coordinator has acknowledged it. */
+/* The worker repeats TUNE until the coordinator acknowledges it. */
 static void tune__is_said_again(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -97,7 +97,7 @@ static void tune__is_said_again(void **state)
 	wrig_close(r);
 }
 
-/* A request replaced before it was sent is dropped. */
+/* A request that is replaced before it was sent is dropped. */
 static void tune__the_last_one_counts(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -111,7 +111,7 @@ static void tune__the_last_one_counts(void **state)
 	wrig_close(r);
 }
 
-/* Requests without room in the window wait as one, the last. */
+/* If the window is full, only the last request waits. */
 static void tune__window_is_full(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -131,7 +131,7 @@ static void tune__window_is_full(void **state)
 	wrig_close(r);
 }
 
-/* A coordinator that speaks, and acknowledges nothing, is dead. */
+/* A coordinator that sends frames but acknowledges nothing is declared dead. */
 static void tune__never_acknowledged(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -171,7 +171,7 @@ static void tune__refused(void **state)
 	wrig_close(r);
 }
 
-/* They hold from the next push on. */
+/* Announced tuning applies from the next push on. */
 static void heard__at_once(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -186,7 +186,7 @@ static void heard__at_once(void **state)
 	wrig_close(r);
 }
 
-/* A tensor whose round is under way keeps its place, and its result comes. */
+/* A tensor whose round is open keeps its place and gets its result. */
 static void heard__in_mid_round(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -200,7 +200,8 @@ static void heard__in_mid_round(void **state)
 	wrig_close(r);
 }
 
-/* Some were missed: the newest counts, older ones are ignored. */
+/* If announcements were missed, the newest one counts; older ones are
+ * ignored. */
 static void heard__newest_only(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -216,8 +217,9 @@ static void heard__newest_only(void **state)
 	wrig_close(r);
 }
 
-/* A burst arrives in any order: a message that a newer frame has overtaken is
- * taken when it is the next one, unless it is older than a SACK's half. */
+/* Frames of a burst arrive in any order. A message that a newer frame has
+ * overtaken is taken if it is the next one, unless its packet number is
+ * SW_PSN_SKIP or more behind. */
 static void heard__overtaken(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -230,7 +232,7 @@ static void heard__overtaken(void **state)
 	uint64_t *psn = &r->s[0].psn[SW_CLASS_CTL];
 	struct test_frame f;
 
-	peer_make(&r->s[0], h, &st, &f); /* on its way */
+	peer_make(&r->s[0], h, &st, &f); /* in flight */
 	for (uint32_t i = 0; i < SW_PSN_SKIP - 1; i++)
 		peer_keepalive(&r->s[0]);
 	peer_again(&r->s[0], &f);

@@ -1,8 +1,8 @@
-/* unit_want.c - what a worker only gets, it asks for in runs.
+/* unit_want.c - a worker asks in runs for chunks that it only receives.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
-/* A broadcast of so many chunks from rank 1, which is another member. */
+/* Start a broadcast of @n_chunks chunks from rank 1, another member. */
 static void bcast(struct worker_rig *r, uint64_t n_chunks, uint64_t cookie)
 {
 	struct sw_worker_coll ask = ask_of(r, SW_BCAST, n_chunks * PEER_CHUNK);
@@ -12,7 +12,7 @@ static void bcast(struct worker_rig *r, uint64_t n_chunks, uint64_t cookie)
 	assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 }
 
-/* The RESULT of chunk @j of collective @number. */
+/* Send the RESULT of chunk @j of collective @number. */
 static void get(
 	struct worker_rig *r, uint32_t j, uint32_t number, uint32_t base)
 {
@@ -34,11 +34,12 @@ static void want__all_that_the_window_allows(void **state)
 	assert_int_equal(r->last[SW_WANT].h.consumed, 0);
 	for (uint32_t j = 1; j < W; j++)
 		get(r, j, 1, 3);
-	assert_null(strstr(wrig_tx(r), "WANT")); /* it waits for 16 to 19 */
+	assert_null(strstr(wrig_tx(r), "WANT")); /* waits for 16 to 19 */
 	say_base(r, 4);
 	assert_contains(wrig_tx(r), "s0 WANT k0 r16 c1 +0 n4");
 	get(r, W, 1, 5);
-	assert_contains(wrig_tx(r), "s0 WANT k0 r20 c1 +0 n1"); /* the last */
+	/* the last chunk */
+	assert_contains(wrig_tx(r), "s0 WANT k0 r20 c1 +0 n1");
 	for (uint32_t j = W + 1; j <= W + 4; j++)
 		get(r, j, 1, W + 1);
 	assert_string_equal(wrig_events(r), "done t0 #1 SW_OK w1");
@@ -47,7 +48,7 @@ static void want__all_that_the_window_allows(void **state)
 	wrig_close(r);
 }
 
-/* Slots from the last to the first, numbers from the largest to 0. */
+/* A run continues from the last slot to the first, and across 2^32. */
 static void want__over_the_end(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -62,7 +63,7 @@ static void want__over_the_end(void **state)
 	wrig_close(r);
 }
 
-/* At most 64 in one, and of one collective and root. */
+/* One WANT has at most 64 chunks, of one collective and one root. */
 static void want__no_more_than_64(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -81,7 +82,8 @@ static void want__no_more_than_64(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(sw_worker_coll(&r->w, &ask), 0);
 	text = wrig_tx(r);
-	for (uint32_t i = 0; i < 3; i++) { /* its own part, then two others' */
+	/* its own part, then those of two others */
+	for (uint32_t i = 0; i < 3; i++) {
 		char line[64];
 
 		for (uint32_t k = 2; k <= 3; k++) {
@@ -120,8 +122,8 @@ static void lost__but_what_has_come(void **state)
 	wrig_close(r);
 }
 
-/* An acknowledged WANT gives credit back, once, and what stays away is asked
- * for; who has not got it is told again. */
+/* An acknowledged WANT returns its credit once. The worker queries late chunks;
+ * if the server answers NEED, the worker repeats the WANT. */
 static void ack__asks_for_each_that_is_late(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -140,7 +142,7 @@ static void ack__asks_for_each_that_is_late(void **state)
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 3, 1, 0);
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 4, 1, 0);
 	assert_string_equal(wrig_tx(r), "s0 WANT k0 r3 c1 +0 n2 again");
-	peer_ack(&r->s[0], 0, 1); /* of the past */
+	peer_ack(&r->s[0], 0, 1); /* stale */
 	wrig_tick(r, SW_S);
 	assert_contains(wrig_tx(r), "WANT k0 r3 c1 +0 n2 again");
 	wrig_close(r);

@@ -1,4 +1,4 @@
-/* unit_window.c - streams at a worker: the window, QUERIES, results, the end.
+/* unit_window.c - streams at a worker: window, QUERIES, results, end.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
@@ -13,7 +13,7 @@ static void window__opens_by_a_result(void **state)
 	for (uint32_t j = 1; j <= 3; j++)
 		sum(r, j, 1);
 	assert_int_equal(n_pushes(r), 0);
-	sum(r, 4, 3); /* all below 3 are done */
+	sum(r, 4, 3); /* the base says that all chunks below 3 are complete */
 	assert_int_equal(base_of(r), 3);
 	assert_int_equal(n_pushes(r), 2);
 	assert_int_equal(r->last[SW_PUSH].h.round, W + 2);
@@ -31,13 +31,14 @@ static void window__opens_by_an_answer(void **state)
 	say_base(r, 9);
 	assert_int_equal(base_of(r), 9);
 	assert_int_equal(n_pushes(r), 8);
-	say_base(r, 5); /* late */
+	say_base(r, 5); /* a late answer */
 	assert_int_equal(base_of(r), 9);
 	assert_int_equal(n_pushes(r), 0);
 	wrig_close(r);
 }
 
-/* Base says that what was given is folded, whose acknowledgement was lost. */
+/* The base says that sent chunks are folded, even if their acknowledgement was
+ * lost. */
 static void window__base_ends_what_only_gives(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -55,7 +56,8 @@ static void window__base_ends_what_only_gives(void **state)
 	wrig_close(r);
 }
 
-/* Chunks that nobody pushed, or whose result is not here, cannot be done. */
+/* A base beyond chunks that were not pushed, or whose results have not arrived,
+ * is ignored. */
 static void window__implausible_base(void **state)
 {
 	static const uint32_t bases[] = {4, 1000, 1u << 30, 0x7fffffff,
@@ -72,12 +74,13 @@ static void window__implausible_base(void **state)
 	sum(r, 1, 1);
 	sum(r, 2, 1);
 	say_base(r, 1000);
-	assert_int_equal(base_of(r), 3); /* as far as it can be */
+	assert_int_equal(base_of(r), 3); /* as far as possible */
 	assert_int_equal(r->w.tensors[0].stream->links[0].next, 3);
 	wrig_close(r);
 }
 
-/* It has entered, but waits for credit: nobody else can have folded it. */
+/* A chunk that waits for credit cannot be folded, so the base stops before
+ * it. */
 static void window__base_of_what_was_not_pushed(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -100,7 +103,7 @@ static void window__base_of_what_was_not_pushed(void **state)
 	wrig_close(r);
 }
 
-/* Numbers go on beyond 2^32. */
+/* Numbers continue beyond 2^32. */
 static void window__wraps_around(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -174,7 +177,7 @@ static void query__asks_for_what_is_late(void **state)
 
 /* --- RESULT --- */
 
-/* Is the last frame of the server acknowledged? */
+/* Is the server's last frame acknowledged? */
 static bool is_acknowledged(struct worker_rig *r)
 {
 	struct sw_sack k;
@@ -207,14 +210,14 @@ static void result__twice(void **state)
 	wrig_close(r);
 }
 
-/* A result that nobody submitted, or pushed, writes nothing. */
+/* A result for a chunk that was not submitted or not pushed is not written. */
 static void result__of_what_nobody_waits_for(void **state)
 {
 	struct worker_rig *r = open_stream();
 
 	sum(r, 1, 1);
 	submit_n(r, 1);
-	sum(r, 1, 1); /* it has not left */
+	sum(r, 1, 1); /* the push has not been sent */
 	wrig_tx(r);
 	sum(r, 2, 1);
 	sum(r, 1 + W, 1);
@@ -279,7 +282,7 @@ static void say_mismatch(struct worker_rig *r, uint32_t key, const char *text)
 		&fault);
 }
 
-/* All that is open ends, in the window and behind it; the job goes on. */
+/* All open calls end, inside the window and after it; the job continues. */
 static void mismatch__ends_all_that_is_open(void **state)
 {
 	struct worker_rig *r = open_stream();
@@ -303,7 +306,7 @@ static void mismatch__ends_all_that_is_open(void **state)
 		sw_worker_why(&r->w, 0, (char[SW_TEXT_MAX]){0}), "they differ");
 	assert_int_equal(submit(r, SW_ALL_REDUCE, 1, 0), SW_EMISMATCH);
 	wrig_events(r);
-	sum(r, 1, 1); /* late ones */
+	sum(r, 1, 1); /* late results */
 	say_base(r, 9);
 	peer_ack(&r->s[0], 0, W);
 	wrig_tick(r, SW_S);

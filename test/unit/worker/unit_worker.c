@@ -1,11 +1,11 @@
-/* unit_worker.c - the worker's data path: pushes out, results in, repairs.
+/* unit_worker.c - the worker's data path: pushes, results, retransmissions.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/sum.h"
 #include "test/support/worker_rig.h"
 
 #include <stdlib.h>
 
-/* A running worker with tensor "a" of @n_chunks full chunks, key 0; its
+/* Open a running worker with tensor "a" of @n_chunks full chunks, key 0, whose
  * elements are 10. */
 static struct worker_rig *open_rig(uint32_t n_chunks)
 {
@@ -19,7 +19,7 @@ static struct worker_rig *open_rig(uint32_t n_chunks)
 	return &r;
 }
 
-/* The same, and round 1 is pushed and was sent. */
+/* The same, with round 1 pushed and sent. */
 static struct worker_rig *open_pushed(uint32_t n_chunks)
 {
 	struct worker_rig *r = open_rig(n_chunks);
@@ -66,7 +66,8 @@ static int open_job(struct sw_worker_job job, uint32_t n_ports)
 	return err;
 }
 
-/* Others read them whenever they like: they neither shrink nor begin anew. */
+/* Other threads read the counters at any time, so opening a worker again
+ * neither lowers nor resets them. */
 static void open__counters_go_on(void **state)
 {
 	struct sw_worker_server server = {
@@ -179,7 +180,7 @@ static void push__short_last_chunk(void **state)
 	assert_string_equal(wrig_tx(&r), "s0 PUSH k0 r1 c0 +1344; "
 					 "s0 PUSH k0 r1 c1 +12");
 	r.data[0][PEER_CHUNK + 3] = 55;
-	peer_result(&r.s[0], 0, 1, 1, 1); /* a full chunk: too long */
+	peer_result(&r.s[0], 0, 1, 1, 1); /* a full chunk is too long here */
 	assert_int_equal(r.w.stats.rx_length, 1);
 	assert_int_equal(r.data[0][PEER_CHUNK + 3], 55);
 	wrig_close(&r);
@@ -213,12 +214,13 @@ static void result__duplicate(void **state)
 	assert_int_equal(r->w.stats.result_again, 1);
 	assert_string_equal(wrig_events(r), "");
 	wrig_tick(r, r->params.ack_delay);
-	assert_contains(wrig_tx(r), "s0 ACK 0:1-2"); /* both arrived */
+	assert_contains(wrig_tx(r), "s0 ACK 0:1-2"); /* both have arrived */
 	wrig_close(r);
 }
 
-/* The result of the last round, while this one is pushed; that of one which was
- * a broadcast, too, or it would come for ever. */
+/* A result of the previous round arrives while this round is pushed. It is
+ * acknowledged, also if that round was a broadcast, or it would be repeated for
+ * ever. */
 static void result__past(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
@@ -248,17 +250,17 @@ static void result__future(void **state)
 	peer_result(&r->s[0], 0, UINT32_MAX, 0, 31);
 	assert_true(data_is(r, 0, 10));
 	peer_result(&r->s[0], 0, 1, 0, 30);
-	peer_result(&r->s[0], 0, 2, 0, 31); /* not submitted yet */
+	peer_result(&r->s[0], 0, 2, 0, 31); /* the round is not submitted yet */
 	assert_true(data_is(r, 0, 30));
 	wrig_close(r);
 }
 
-/* Nothing was pushed, so nothing can have been summed. */
+/* A result of a round that was not pushed is ignored. */
 static void result__before_the_push(void **state)
 {
 	struct worker_rig *r = open_rig(1);
 
-	sw_worker_push(&r->w, 0, 1, 7); /* submitted, not sent */
+	sw_worker_push(&r->w, 0, 1, 7); /* submitted and not sent */
 	peer_result(&r->s[0], 0, 1, 0, 31);
 	assert_true(data_is(r, 0, 10));
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344");
@@ -302,7 +304,7 @@ static void result__malformed(void **state)
 	h = good;
 	h.weight = 0;
 	peer_send(&r->s[0], h, payload);
-	h.weight = 3; /* the job has 2 */
+	h.weight = 3; /* the job has 2 members */
 	peer_send(&r->s[0], h, payload);
 	assert_int_equal(r->w.stats.rx_weight, 2);
 	assert_true(data_is(r, 0, 10) && data_is(r, 1, 10));
@@ -319,7 +321,7 @@ static void result__corrupted_payload(void **state)
 
 	h.payload_crc = 4711;
 	peer_send(&r->s[0], h, elems);
-	assert_true(data_is(r, 0, 10)); /* not a byte was written (A6) */
+	assert_true(data_is(r, 0, 10)); /* no byte was written (A6) */
 	assert_int_equal(r->w.stats.rx_payload_crc, 1);
 	wrig_tick(r, r->params.ack_delay);
 	assert_null(strstr(wrig_tx(r), "ACK"));
@@ -328,7 +330,7 @@ static void result__corrupted_payload(void **state)
 	wrig_close(r);
 }
 
-/* The job ran before on the same ports, and all but the epoch is the same. */
+/* The job ran before on the same ports, and only the epoch differs. */
 static void result__of_an_earlier_run(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
@@ -359,13 +361,13 @@ static void result__then_no_retransmission(void **state)
 	wrig_close(r);
 }
 
-/* The push was thought lost and is about to go again when the result comes,
- * with the port full in between. */
+/* A push counts as lost and is about to be retransmitted, but the port has no
+ * room, and then the result arrives. */
 static void result__while_the_push_is_due_again(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
 
-	wrig_tick(r, r->params.rto_first); /* no tx: there is no room */
+	wrig_tick(r, r->params.rto_first); /* no tx: the port has no room */
 	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_null(strstr(wrig_tx(r), "PUSH"));
 	assert_true(data_is(r, 0, 30));
@@ -396,7 +398,8 @@ static void lost__is_pushed_again(void **state)
 	struct worker_rig *r = open_pushed(2);
 
 	wrig_tick(r, r->params.rto_first);
-	/* The oldest is a probe; its ACK would tell of the other one. */
+	/* The oldest push serves as a probe; its ACK would report on the other
+	 * one. */
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
 	assert_int_equal(r->last[SW_PUSH].h.psn, 3);
 	assert_int_equal(r->w.stats.timeouts, 1);
@@ -409,7 +412,8 @@ static void lost__is_pushed_again(void **state)
 	wrig_close(r);
 }
 
-/* Acknowledged, but no result: it is asked for, ever more slowly. */
+/* If a push is acknowledged and no result arrives, the worker queries it at
+ * growing intervals. */
 static void late__is_queried(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
@@ -427,7 +431,7 @@ static void late__is_queried(void **state)
 	wrig_close(r);
 }
 
-/* While the port takes none, there is nothing to do again and again. */
+/* While the port has no room, no timer fires repeatedly. */
 static void late__waits_for_the_port(void **state)
 {
 	struct worker_rig *r = open_pushed(2);
@@ -441,7 +445,7 @@ static void late__waits_for_the_port(void **state)
 	wrig_close(r);
 }
 
-/* At most 64 chunks per QUERY (A18); the next one goes on behind them. */
+/* A QUERY has at most 64 chunks (A18); the next QUERY continues after them. */
 static void late__many(void **state)
 {
 	struct worker_rig *r = open_pushed(150);
@@ -470,7 +474,7 @@ static void answer__wait_need_gone(void **state)
 	peer_answer(&r->s[0], SW_ANSWER_WAIT, 0, 1, 0, 2);
 	assert_int_equal(r->w.tensors[0].awaited, 2);
 	assert_string_equal(wrig_tx(r), "");
-	/* A5: push it again, whatever was acknowledged. */
+	/* Push again, even if the push was acknowledged (A5). */
 	peer_answer(&r->s[0], SW_ANSWER_NEED, 0, 1, 0, 0);
 	assert_string_equal(wrig_tx(r), "s0 PUSH k0 r1 c0 +1344 again");
 	peer_answer(&r->s[0], SW_ANSWER_GONE, 0, 1, 0, 0);
@@ -500,8 +504,8 @@ static void answer__past_future_unknown(void **state)
 	wrig_close(r);
 }
 
-/* The application writes while it pushes: after three refusals a copy goes, and
- * the client is told which tensor. */
+/* The application writes while it pushes: after three refusals the worker
+ * pushes a copy, and the call returns an error for this tensor. */
 static void answer__crc_three_times(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
@@ -515,7 +519,7 @@ static void answer__crc_three_times(void **state)
 	peer_result(&r->s[0], 0, 1, 0, 30);
 	assert_contains(wrig_events(r), "done t0 #7 SW_ECORRUPT");
 	assert_true(data_is(r, 0, 30));
-	/* The next round is innocent. */
+	/* The next round is not affected. */
 	sw_worker_push(&r->w, 0, 2, 8);
 	wrig_tx(r);
 	peer_result(&r->s[0], 0, 2, 0, 31);
@@ -523,7 +527,8 @@ static void answer__crc_three_times(void **state)
 	wrig_close(r);
 }
 
-/* Damaged on the way, not by the application: no error. */
+/* If the network damaged the push, and not the application, there is no
+ * error. */
 static void answer__crc_of_an_unchanged_buffer(void **state)
 {
 	struct worker_rig *r = open_pushed(1);
@@ -540,7 +545,7 @@ static void answer__crc_of_an_unchanged_buffer(void **state)
 
 /* --- the rest --- */
 
-/* A frame of a class that is not the tensor's is only a frame. */
+/* A frame in another class than the tensor's is still valid. */
 static void result__another_class(void **state)
 {
 	struct worker_rig *r = open_pushed(1);

@@ -1,7 +1,7 @@
-/* unit_worker_hostile.c - what a worker makes of frames that should not be.
+/* unit_worker_hostile.c - how a worker handles invalid and forged frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * After every attack the round that is under way still ends well.
+ * After every attack the current round still ends well.
  */
 #include "test/support/alloc.h"
 #include "test/support/worker_rig.h"
@@ -28,7 +28,7 @@ static void close_rig(struct worker_rig *r)
 	wrig_close(r);
 }
 
-/* A full RESULT as bytes, to be damaged. */
+/* Return a full RESULT for a test to damage. */
 static struct test_frame *good_result(struct worker_rig *r)
 {
 	static struct test_frame f;
@@ -80,8 +80,8 @@ static void rx__wrong_magic_header_version_type(void **state)
 	close_rig(r);
 }
 
-/* Each frame of an earlier run of the job, from the same address under the same
- * session, changes nothing: its seed is another one. */
+/* Frames of an earlier run of the job have no effect, even from the same
+ * address in the same session, because their seed differs. */
 static void rx__earlier_run(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -140,7 +140,8 @@ static void rx__stale_generation(void **state)
 	close_rig(r);
 }
 
-/* A RESULT without a session, or of another server or address. */
+/* A RESULT without a session, from another server, or from another address is
+ * dropped. */
 static void rx__wrong_source(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -163,7 +164,7 @@ static void rx__wrong_source(void **state)
 	close_rig(r);
 }
 
-/* The chunk lies on the other server: that one has no say. */
+/* A server that does not own the chunk has no effect on it. */
 static void result__of_the_wrong_server(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -174,7 +175,7 @@ static void result__of_the_wrong_server(void **state)
 	close_rig(r);
 }
 
-/* Types that only a worker sends. */
+/* The worker drops types that only a worker sends. */
 static void rx__types_of_a_worker(void **state)
 {
 	static const struct {
@@ -195,7 +196,7 @@ static void rx__types_of_a_worker(void **state)
 	close_rig(r);
 }
 
-/* The handshake's frames once more, in a running job. */
+/* Handshake frames that repeat in a running job have no effect. */
 static void rx__handshake_again(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -224,7 +225,7 @@ static void hear__implausible_grant(void **state)
 	close_rig(r);
 }
 
-/* Old grants and ACKs are the past (A5, A9). */
+/* Replayed grants and ACKs have no effect (A5, A9). */
 static void hear__played_back(void **state)
 {
 	struct worker_rig *r = open_rig();
@@ -256,7 +257,7 @@ static void ack__wild(void **state)
 	close_rig(r);
 }
 
-/* ANSWERs without end: a chunk is in the set of what to push once. */
+/* A storm of ANSWERs makes the worker push each chunk only once. */
 static void answer__storm(void **state)
 {
 	struct worker_rig *r = open_rig();
