@@ -1,16 +1,17 @@
 /* async.pml - one chunk of an asynchronous tensor: A12
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Two workers; round 1 is the first broadcast, from worker 0, each later one a
- * delta of its worker.  The channel is the set of messages ever sent, as in
- * safety.pml: what is lost never arrives, what is repeated or late arrives
- * again at any time.  A value is the number of rounds of each worker that are
- * in it; a delta that is lost, doubled or early shows there.
+ * There are two workers. Round 1 is the first broadcast, from worker 0; each
+ * later round is a delta of its worker. The channel is the set of messages ever
+ * sent, as in safety.pml: a lost message never arrives, and a duplicate or late
+ * one arrives again at any time. A value counts the rounds of each worker that
+ * it includes, so a lost, duplicate or early delta shows there.
  *
- * Steps that change nothing are left out, so an execution in which somebody
- * waits for ever ends there: I6.  With STOPS worker 1 takes part in the first
- * broadcast and says no more.  With RUNAHEAD it pushes before it holds the
- * answer to its last push; worker 0 must not suffer.
+ * The model has no steps that change nothing, so an execution in which a worker
+ * waits for ever ends early, and that violates I6. With STOPS worker 1 takes
+ * part in the first broadcast and sends nothing afterwards. With RUNAHEAD
+ * worker 1 pushes before it holds the answer to its last push; this must not
+ * affect worker 0.
  */
 #ifndef V
 #define V 3
@@ -27,25 +28,25 @@
 #define OTHER(w)	 (1 - (w))
 #define ANSWER(r, other) ((r) * (V + 1) + (other))
 
-/* at the server */
-byte last[N];	   /* round folded last */
-byte value[N];	   /* rounds of each worker that are in the value */
-byte got;	   /* who took part in round 1 */
+/* State of the server. */
+byte last[N];	   /* the last round folded */
+byte value[N];	   /* rounds of each worker in the value */
+byte got;	   /* workers that took part in round 1 */
 bit is_ready;
 bit mark[N];	   /* the answer is to be sent */
 bit is_inflight[N];
-byte open[N];	   /* rounds of answers whose fate the flow will tell */
-byte folded[N];	   /* oracle: rounds */
-byte half[N];	   /* MUT_BY_REFERENCE: updates when the frame was begun */
+byte open[N];	   /* rounds of answers without a fate yet */
+byte folded[N];	   /* oracle: rounds folded */
+byte half[N];	   /* MUT_BY_REFERENCE: updates at the frame's start */
 
-/* at the workers */
-byte held[N];	   /* round whose answer is held */
-byte others[N];	   /* in it: rounds of the other worker */
+/* State of the workers. */
+byte held[N];	   /* the last round whose answer it holds */
+byte others[N];	   /* rounds of the other worker in that answer */
 bit is_waiting[N];
 
-/* messages */
+/* Messages. */
 byte pushed[N];	   /* bit per round */
-int answers[N];	   /* bit per round and what it has of the other worker */
+int answers[N];	   /* bit per round and other worker's rounds in it */
 
 bool delta_is_folded_once = true;
 bool no_delta_is_lost = true;
@@ -132,7 +133,7 @@ inline build(w)
 	mark[w] = 0
 }
 
-/* The flow tells once what became of an answer. */
+/* The flow reports the fate of an answer once. */
 inline on_fate(w, r, is_lost)
 {
 	open[w] = open[w] & (255 - (1 << (r)));
@@ -197,7 +198,7 @@ proctype worker(byte w)
 		pushed[w] = pushed[w] | (1 << (held[w] + 2)) }
 	:: held[0] == V -> break
 #else
-	/* A QUERY would be answered GONE. */
+	/* Here the answer to a QUERY would be GONE. */
 	:: d_step { is_waiting[w] && last[w] > held[w] + 1 ->
 		check(never_gone, false) }
 	:: held[0] == LAST(0) && held[1] == LAST(1) -> break

@@ -1,15 +1,17 @@
-/* close.pml - groups end, are closed, and their index is used again, by 2 members
+/* close.pml - two members end and close groups, and the index is reused
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * One index has G groups of one stream, one after another; the generation is the
- * identifier.  A member has two lanes: lane 0 at the coordinator, lane 1 at another
- * server.  Sessions deliver in order and lose nothing (control.pml).  A group is
- * live or has ended; beside that each server has the set of members that have closed
- * it.  A member may end a group at the other server, which tells the other member's
- * lane 1; lane 0 proposes that end to the coordinator, unless it has closed the
- * group.  A member tells the coordinator last that it has closed a group: when lane 1
- * has forgotten it.  The coordinator gives the index to the next group when both
- * members have closed the last one.
+ * One index has G groups of one stream, one after another; a group's identifier
+ * is its generation. A member has two lanes: lane 0 at the coordinator, lane 1
+ * at another server. Sessions deliver in order and lose nothing (control.pml).
+ * A group is live or has ended, and each server keeps the set of members that
+ * have closed it.
+ *
+ * A member may end a group at the other server, which tells the other member's
+ * lane 1. Lane 0 proposes that end to the coordinator, unless it has closed the
+ * group. A member sends CLOSE to the coordinator last, when lane 1 has
+ * forgotten the group. The coordinator gives the index to the next group when
+ * both members have closed the previous one.
  */
 #ifndef G
 #define G 3
@@ -19,19 +21,19 @@
 #define END	3
 #define ALL	3 /* both members */
 
-chan coordinator[2] = [3] of { byte, byte }; /* by member: what, generation */
+chan coordinator[2] = [3] of { byte, byte }; /* by member: kind, generation */
 chan keyed[2] = [1] of { byte };	     /* generation */
 chan lane[2] = [4] of { byte, byte };	     /* lane 0 to lane 1 */
 chan server[2] = [4] of { byte, byte };	     /* lane 1 to its server */
 chan answer[2] = [5] of { byte, byte };
-byte key[2];				     /* generation that lane 1 has */
-byte forgot[2], admitted[2], proposed[2];    /* as lane 1 reports */
+byte key[2];				     /* generation at lane 1 */
+byte forgot[2], admitted[2], proposed[2];    /* generations, from lane 1 */
 byte at_first, at_other;		     /* generation at each server */
-byte closed_first = ALL, closed_other = ALL; /* members that have closed it */
+byte closed_first = ALL, closed_other = ALL; /* members that closed it */
 bool ended_first, ended_other;
-byte said;				     /* generations that somebody ended */
+byte said;				     /* generations that were ended */
 
-/* Named so that a violated assertion says which rule it was. */
+/* The name in a violated assertion tells the rule. */
 bool index_is_free = true, end_is_meant = true;
 
 inline note_end(generation)
@@ -40,8 +42,8 @@ inline note_end(generation)
 	assert(end_is_meant)
 }
 
-/* Lane 0 proposes what lane 1 has reported.  LATE: also when it has closed the
- * group, as a member that breaks the rule would. */
+/* Lane 0 proposes the end that lane 1 has reported.  With LATE it does so even
+ * after closing the group, as a member that breaks the rule would. */
 #define PROPOSE(m)                                                             \
 	if                                                                     \
 	:: proposed[m] > told -> told = proposed[m];                           \
@@ -101,14 +103,14 @@ end:
 	od
 }
 
-/* An END of a group that is not here, or that its sender has closed, is ignored. */
+/* A server ignores END of another group, or of one that its sender closed. */
 #ifdef MUT_ANY_GROUP
 #define IS_MEANT(at, closed, m) true
 #else
 #define IS_MEANT(at, closed, m) (g == at && !(closed >> m & 1))
 #endif
 
-/* A DECLARE waits while its index has a group that somebody has not closed. */
+/* A DECLARE waits until all members have closed the index's previous group. */
 #define FIRST(m)                                                               \
 	:: atomic { coordinator[m]?[DECLARE, 0] && (closed_first == ALL ||     \
 		!(closed_first >> m & 1)) -> coordinator[m]?DECLARE, 0;        \

@@ -1,21 +1,21 @@
 /* control.pml - the control stream of a session: V messages, a window, 2 ends
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The sender builds messages 1 to V and keeps each in a slot of its window until
- * it is acknowledged.  Frames carry numbers modulo MOD, and so do
- * acknowledgements.  The network disturbs ODD times: it loses a frame, delivers
- * it twice or before an older one, or fires the timer early.  A frame that is AGE
- * messages late does not count, since its packet number is old.  Otherwise the
+ * The sender builds messages 1 to V and keeps each in a slot of its window
+ * until it is acknowledged. Frames and acknowledgements carry numbers modulo
+ * MOD. The network makes ODD disturbances: it loses a frame, delivers it twice
+ * or before an older one, or fires the timer early. A frame that is AGE
+ * messages late is ignored, because its packet number is old. Otherwise the
  * timer fires when nothing is in transit, once for each frame that was lost or
- * overtaken.  So every step uses up a disturbance or moves the stream forward,
- * every execution ends, and the stream is live if and only if each ends with all
- * taken, applied and acknowledged.
+ * overtaken. So every step uses up a disturbance or moves the stream forward,
+ * and every execution ends. The stream is live if and only if each execution
+ * ends with all messages taken, applied and acknowledged.
  *
- * Message DECL is a DECLARE that waits for a CLOSE behind it (message DECL +
- * WINDOW): the receiver takes it, and applies it later.
+ * Message DECL is a DECLARE that waits for a later CLOSE (message DECL +
+ * WINDOW): the receiver takes it at once and applies it when the CLOSE arrives.
  */
 #ifndef V
-#define V 7 /* the messages at the end are so many */
+#define V 7 /* must match the list of messages at the end */
 #endif
 #ifndef ODD
 #define ODD 2
@@ -27,14 +27,14 @@
 #define AGE    4
 #define DECL   2
 
-byte built, acked, taken, applied; /* counts: numbers without a modulus */
-byte slot[WINDOW];  /* which message lies there */
-byte frames[V + 1]; /* so many in transit, by message */
-byte acks[V + 1];   /* the same, by what they acknowledge */
+byte built, acked, taken, applied; /* numbers without modulus */
+byte slot[WINDOW];  /* the message in each slot */
+byte frames[V + 1]; /* frames in transit, by message */
+byte acks[V + 1];   /* acknowledgements in transit, by number */
 byte odd = ODD;
-byte fires; /* so often the timer may: one for each loss */
+byte fires; /* times the timer may fire: one per loss */
 
-/* Named so that a violated assertion says which rule it was. */
+/* The name in a violated assertion tells the rule. */
 bool taken_once_in_order = true;
 bool acknowledged_was_taken = true;
 bool sent_again_unchanged = true;
@@ -73,7 +73,7 @@ inline build()
 	send(built)
 }
 
-/* The timer: all in the window leave again. */
+/* The timer retransmits all messages in the window. */
 inline send_again()
 {
 	i = acked + 1;
@@ -102,7 +102,7 @@ inline say(n)
 	n_air++
 }
 
-/* The receiver acknowledges whatever comes. */
+/* The receiver acknowledges every frame. */
 inline on_frame(n)
 {
 	d = AHEAD((n) % MOD, taken % MOD);
@@ -113,7 +113,7 @@ inline on_frame(n)
 	:: d == 1 ->
 #endif
 #ifdef MUT_STALL
-		/* what waits is not taken before it can be applied */
+		/* a waiting message is not taken before it can be applied */
 		if
 		:: n == DECL && built < DECL + WINDOW -> skip
 		:: else ->
@@ -155,7 +155,7 @@ inline on_ack(n)
 
 byte n_air; /* frames and acknowledgements in transit */
 
-/* An older one than n is in transit. */
+/* Is a frame older than message n in transit? */
 #define B1 false
 #define B2 frames[1]
 #define B3 (B2 || frames[2])
@@ -186,9 +186,9 @@ active proctype session()
 	:: d_step { built < V && built - acked < LIMIT -> build() }
 	:: d_step { fires && acked < built && !n_air -> fires--;
 		send_again() }
-	/* it fires early */
+	/* the timer fires early */
 	:: d_step { odd && acked < built -> odd--; send_again() }
-	/* what was put aside is applied when the CLOSE is there */
+	/* a deferred message is applied when the CLOSE was taken */
 	:: d_step { applied < taken &&
 		(applied + 1 != DECL || taken >= DECL + WINDOW) -> applied++ }
 	FRAME(1, B1) FRAME(2, B2) FRAME(3, B3) FRAME(4, B4) FRAME(5, B5)

@@ -1,17 +1,18 @@
 /* credit.pml - two tensors, any order of submission, credit and loss: I6
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A message is in transit until it is received.  The network may disturb ODD
- * times: lose a message, deliver one twice, forge an ACK, or let a timer fire
- * early.  Other timers fire only when nothing is in transit that could make
- * them needless.  So every step is either one of ODD or moves the job forward,
- * every execution ends, and I6 is: none ends before all results are held.
+ * A message is in transit until it is received. The network may make ODD
+ * disturbances: lose a message, deliver one twice, forge an ACK, or let a timer
+ * fire early. Other timers fire only when no message is in transit that could
+ * make them needless. So every step is a disturbance or moves the job forward,
+ * and every execution ends. I6 says that no execution ends before all results
+ * are held.
  *
- * Messages of a version that the worker holds are forgotten (safety.pml replays
- * them for ever), so there is at most one of each kind per worker and chunk.
- * Credit is counted in frames.  A message's value is what it carries: the
- * sender's count of consumed credit (PUSH, QUERY) or a grant (ACK, RESULT, NEED);
- * 0 = not in transit.
+ * Messages about a version that the worker holds are forgotten (safety.pml
+ * replays them for ever), so there is at most one of each kind per worker and
+ * chunk. Credit is counted in frames. A message's value is its content: the
+ * sender's count of consumed credit (PUSH, QUERY) or a grant (ACK, RESULT,
+ * NEED); 0: not in transit.
  */
 #ifndef N
 #define N 2
@@ -26,7 +27,7 @@
 #define WINDOW 1
 #endif
 #ifndef AHEAD
-#define AHEAD 1 /* versions of a tensor that may be submitted and not held */
+#define AHEAD 1 /* versions of a tensor submitted ahead of the one held */
 #endif
 #define C 2
 
@@ -37,26 +38,26 @@ mtype state[N * C];    /* of version held + 1 */
 byte held[N * C];      /* newest result held */
 byte sub[N * C];       /* newest version submitted */
 chan queue[N] = [C * AHEAD] of {byte}; /* chunks, in sending order */
-byte consumed[N];      /* data frames sent, first time or again */
-byte grant[N];	       /* as the worker knows it */
-byte seen[N];	       /* highest consumed that the server has seen */
+byte consumed[N];      /* data frames sent, retransmissions included */
+byte grant[N];	       /* the grant that the worker knows */
+byte seen[N];	       /* highest consumed count that the server has seen */
 byte odd = ODD;	       /* disturbances left */
 byte left = N * C * V; /* results not yet held */
 
-/* messages about version held + 1 */
+/* Messages about version held + 1. */
 byte pushes[N * C], queries[N * C], acks[N * C], needs[N * C], results[N * C];
 
 #include "server.pml"
 
 #ifdef ASKS
 byte asks[N], told[N]; /* KEEPALIVE and its answer in transit, as above */
-bool asked[N];         /* a KEEPALIVE was sent, and no data since */
+bool asked[N];         /* a KEEPALIVE was sent, and no data afterwards */
 #endif
 
 bool I6_credit_is_bounded = true;
 bool I6_never_gone = true;
 
-/* The grant: what is folded is not held back, complete or not. */
+/* The grant counts folded frames as free, even if their sum is incomplete. */
 #define MAX(a, b) ((a) * ((a) >= (b)) + (b) * ((b) > (a))) /* spin nests no ?: */
 #ifdef MUT_CREDIT_DONE
 #define OPEN(k, w)   (!cell[k].done && HAS(cell[k].got, w))
@@ -77,7 +78,7 @@ byte received[N];
 #define IN_TRANSIT                                                             \
 	(pushes[ME] || queries[ME] || acks[ME] || needs[ME] || results[ME])
 
-/* An item enters the queue when the version before it is held. */
+/* A version enters the queue when the worker holds the previous version. */
 inline submit()
 {
 	sub[ME]++;
@@ -180,20 +181,20 @@ inline at_worker_result()
 	fi
 }
 
-/* A message arrives, or is lost; or arrives and will again. */
+/* A message arrives or is lost; or it arrives and will arrive again. */
 #define MESSAGE(set, receive)                                                  \
 	:: d_step { set[ME] -> receive(); set[ME] = 0 }                        \
 	:: d_step { odd && set[ME] -> odd--; set[ME] = 0 }
 #define AGAIN(set, receive)                                                    \
 	:: d_step { odd && set[ME] -> odd--; receive() }
 
-/* A QUERY whose answer would be WAIT, with no more credit than before, changes
- * nothing: such steps are left out. */
+/* A QUERY whose answer would be WAIT without new credit changes nothing, so the
+ * model has no such step. */
 #define QUERY_HELPS                                                             \
 	((cell[CELL(c, NEXT)].ver == NEXT && READY(CELL(c, NEXT))) ||          \
 		IS_NEEDED(w, c, NEXT) || GRANT(w, consumed[w]) > grant[w])
 #define AT_HEAD (state[ME] == QUEUED && queue[w]?[eval(c)])
-/* Something to send, no credit, nothing in flight. */
+/* A worker has a frame to send, no credit, and no frame in flight. */
 #define STUCK                                                                  \
 	(AT_HEAD && consumed[w] >= grant[w] && state[ID(w, 0)] != SENT &&      \
 		state[ID(w, 1)] != SENT)
@@ -206,15 +207,16 @@ proctype chunk(byte w; byte c)
 	/* timeout: a retransmission may exceed the grant */
 	:: d_step { state[ME] == SENT && !IN_TRANSIT -> send() }
 	:: d_step { odd && state[ME] == SENT -> odd--; send() }
-	/* an ACK that nobody sent */
+	/* a forged ACK */
 	:: d_step { odd && state[ME] == SENT -> odd--; state[ME] = ACKED }
 	:: d_step { WAITS(ME) && !IN_TRANSIT && QUERY_HELPS ->
 		queries[ME] = consumed[w] }
 	:: d_step { odd && WAITS(ME) && !queries[ME] -> odd--;
 		queries[ME] = consumed[w] }
 #ifdef ASKS
-	/* KEEPALIVE says once what was consumed, and its answer grants.  If
-	 * neither is in transit any more, a frame goes without credit. */
+	/* The worker reports its consumed count once by KEEPALIVE, and the
+	 * answer has a grant.  If neither is in transit, the worker sends a
+	 * frame without credit. */
 	:: d_step { STUCK && !asked[w] -> asked[w] = true;
 		asks[w] = consumed[w] }
 	:: d_step { asks[w] -> seen[w] = MAX(seen[w], asks[w]);
@@ -227,8 +229,8 @@ proctype chunk(byte w; byte c)
 		queue[w]?eval(c); send() }
 #endif
 #elif !defined(MUT_NO_QUESTION)
-	/* Something to send, no credit: a header says what was consumed, and
-	 * its answer grants (either may be lost or late: asked again). */
+	/* A worker without credit reports its consumed count in a header, and
+	 * the answer has a grant.  If either is lost or late, it asks again. */
 	:: d_step { AT_HEAD && consumed[w] >= grant[w] &&
 		GRANT(w, consumed[w]) > grant[w] ->
 		seen[w] = MAX(seen[w], consumed[w]);

@@ -1,13 +1,14 @@
 /* safety.pml - one chunk, every loss, duplicate and delay: I1, I2, I3
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The channel is the set of messages ever sent; receiving removes nothing.  So
- * a message may never arrive (loss), arrive again at any time (duplicate,
- * replay) and after any other (delay, reordering).  ACK needs no message here:
- * a worker may stop retransmitting at any time (a false ACK) and start again
- * (NEED), and neither changes the set.
+ * The channel is the set of messages ever sent, and receiving removes nothing.
+ * So a message may never arrive (loss), arrive again at any time (duplicate,
+ * replay), and arrive after any other (delay, reordering). ACK needs no message
+ * here: a worker may stop retransmitting at any time (a false ACK) and start
+ * again (NEED), and neither changes the set.
  *
- * Chunks meet only in credit and in the queue (credit.pml), so one is enough.
+ * Chunks interact only in credit and in the queue (credit.pml), so one chunk is
+ * enough.
  */
 #ifndef N
 #define N 2
@@ -18,7 +19,7 @@
 #define C 1
 
 /* With RUNAHEAD the last worker breaks the client's rule: it pushes a version
- * before it holds the one before.  The others must not suffer. */
+ * before it holds the previous one.  This must not affect other workers. */
 #ifdef RUNAHEAD
 #define HOLDS(w, c, v) (held[w] >= (v) || (w) == N - 1)
 #else
@@ -26,9 +27,9 @@
 #endif
 
 mtype = {IDLE, GRAD, HELD};
-mtype state[N];	   /* of the chunk at each worker */
-byte held[N];	   /* newest result held */
-bit is_result[N];  /* the buffer has a byte of the result in it */
+mtype state[N];	   /* state of the chunk at each worker */
+byte held[N];	   /* the newest result that it holds */
+bit is_result[N];  /* the buffer has a byte of the result */
 byte ring[N];	   /* version awaiting an ACK, 0 = none */
 byte pushed[N];	   /* messages: bit per version of PUSH(w, v) */
 byte queried[N];	   /* messages: bit per version of QUERY(w, v) */
@@ -36,8 +37,8 @@ byte results[N];   /* messages: bit per version of RESULT(v) to w */
 
 #include "server.pml"
 
-/* The application hands in the next gradient; in place, so into the buffer that
- * had the last result. */
+/* The application submits the next gradient in place, in the buffer of the last
+ * result. */
 #define CAN_SUBMIT(w) (state[w] == IDLE && held[w] < LAST)
 inline submit(w)
 {
@@ -46,8 +47,8 @@ inline submit(w)
 	ring[w] = held[w] + 1
 }
 
-/* First push, timeout and NEED build the same frame from the buffer.  A copy
- * of what is in the set already changes nothing, unless its bytes differ. */
+/* First push, timeout and NEED build the same frame from the buffer. A frame
+ * that is already in the set changes nothing, unless its bytes differ. */
 #ifdef MUT_REBUILD
 #define CAN_PUSH(w) (ring[w] != 0)
 #else
@@ -56,7 +57,7 @@ inline submit(w)
 #define CHANGES_SET(w) (!HAS(pushed[w], ring[w]) || is_result[w])
 inline push(w)
 {
-	/* An empty push of a broadcast has nothing to take from the buffer. */
+	/* An empty push of a broadcast takes nothing from the buffer. */
 	check(push_is_a_gradient, !is_result[w] || !GIVES(w, ring[w]));
 	pushed[w] = pushed[w] | (1 << ring[w])
 }
@@ -66,7 +67,7 @@ inline push(w)
 	(state[w] == GRAD && HAS(pushed[w], held[w] + 1) &&                    \
 		!HAS(queried[w], held[w] + 1))
 
-/* Which results a worker takes, and in which order it flips and writes. */
+/* The results that a worker takes, and the order of its flip and its write. */
 #ifdef MUT_ACCEPT_ANY
 #define WANTS(w, v) (HAS(pushed[w], held[w] + 1))
 #else
@@ -97,7 +98,7 @@ inline write(w)
 #endif
 }
 
-/* Receive any message ever sent, if that changes anything. */
+/* Receive any message ever sent, if it changes the state. */
 #define AT_SERVER(w, v)                                                        \
 	:: d_step { (v) <= LAST && HAS(pushed[w], v) -> on_push(w, 0, v) }     \
 	:: d_step { (v) <= LAST && HAS(queried[w], v) -> on_query(w, 0, v) }     \

@@ -1,13 +1,14 @@
-/* server.pml - the server's cells: PUSH, QUERY and the result marks of DESIGN's cell rule
+/* server.pml - the server's cells: PUSH, QUERY and the marks of results
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Shared by safety.pml and credit.pml.  They define N (workers), C (chunks), V
- * (versions) and, before this file is read, HOLDS(w, c, v): worker w holds
- * result (c, v).  Versions count from FIRST; all hold FIRST - 1 at the start.
- * A MUT_x macro breaks one rule; the run script names them all.
+ * safety.pml and credit.pml share this file. They define N (workers), C
+ * (chunks), V (versions) and, before they include this file, HOLDS(w, c, v):
+ * worker w holds result (c, v). Versions count from FIRST; all workers hold
+ * FIRST - 1 at the start. A MUT_x macro breaks one rule; the run script lists
+ * them all.
  *
- * With COPIES every other version, from the first, is a broadcast: the root's
- * bytes, done like a sum with the push of all.
+ * With COPIES every second version, starting with the first, is a broadcast of
+ * the root's bytes. Like a sum it is done when all workers have pushed.
  */
 #define FIRST 2
 #define LAST  (FIRST + V - 1)
@@ -24,31 +25,31 @@
 #else
 #define IS_COPY(v)    false
 #endif
-#define ROOT(v)	      (((v) >> 1) % N) /* each in its turn */
+#define ROOT(v)	      (((v) >> 1) % N) /* each worker in turn */
 #define GIVES(w, v)   (!IS_COPY(v) || (w) == ROOT(v))
 
 typedef cell_t {
 	byte ver;	/* version in this generation */
 	bit done;	/* DONE, else ACCUM */
-	bit root;	/* of a copy: the root's bytes are in */
+	bit root;	/* a copy has the root's bytes */
 	byte got;	/* bit per worker whose push is folded */
 	byte unsent;	/* bit per worker whose RESULT is to be sent */
-	byte n;		/* folds; only MUT_COUNT decides by it */
-	/* What an oracle sees: worker w adds 4^w, and with which version. */
+	byte n;		/* number of folds; used only by MUT_COUNT */
+	/* Oracle: worker w adds 4^w to sum, and its version to tag. */
 	byte sum;
 	byte tag[N];
 };
 cell_t cell[C * 2];
 byte folded[N * C]; /* oracle: bit per version folded */
 
-/* Named so that a violated assertion says which invariant it was. */
+/* The name in a violated assertion tells the invariant. */
 bool I1_folded_once = true;
 bool I2_result_is_the_full_sum = true;
 bool I3_finished_is_immutable = true;
 bool push_is_a_gradient = true;
 
 hidden byte i, j, k, o, ok; /* scratch, not part of the state */
-/* How on_push and on_query answered. */
+/* The answer of on_push and on_query. */
 mtype = {ACK, RESULT, WAIT, NEED, GONE, VIOLATION};
 hidden mtype answer;
 
@@ -90,7 +91,7 @@ inline check(invariant, condition)
 inline recycle(c, v)
 {
 	k = CELL(c, v);
-	/* whoever keeps the rules holds what is overwritten */
+	/* workers that keep the rules hold the overwritten result */
 	ok = cell[k].done;
 	i = 0;
 	do
@@ -134,7 +135,7 @@ inline fold(w, c, v)
 	:: IS_FULL(k) ->
 		cell[k].done = 1;
 #ifdef MUT_FOLD_DONE
-		cell[k].got = 0 /* ready for the next version, it was thought */
+		cell[k].got = 0 /* falsely assumes the next version */
 #endif
 	:: else
 	fi;
@@ -145,8 +146,8 @@ inline fold(w, c, v)
 }
 
 #ifdef MUT_ONE_BIT
-/* The frame carries v & 1 alone, and a push clears the same worker's bit in the
- * other generation: v itself is known to the oracle only. */
+/* The frame carries only v & 1, and a push clears the same worker's bit in the
+ * other generation.  Only the oracle knows v. */
 inline on_push(w, c, v)
 {
 	k = CELL(c, v);
@@ -187,7 +188,7 @@ inline on_push(w, c, v)
 }
 #endif
 
-/* What a QUERY would be answered; the condition of on_query's second branch. */
+/* Is NEED the answer to a QUERY?  The condition of on_query's second branch. */
 #ifdef MUT_NO_NEED
 #define IS_NEEDED(w, c, v) false
 #else
@@ -210,14 +211,14 @@ inline on_query(w, c, v)
 	fi
 }
 
-/* TX reaches the mark of worker w in cell k: is there a RESULT to build? */
+/* TX has reached worker w's mark in cell k: is there a RESULT to build? */
 #ifdef MUT_MARKS
 #define TX_READY(k, w) HAS(cell[k].unsent, w)
 #else
 #define TX_READY(k, w) (HAS(cell[k].unsent, w) && READY(k))
 #endif
 
-/* The header is built from the cell, so its version is the cell's. */
+/* The header is built from the cell, so it has the cell's version. */
 inline on_tx(w, kk)
 {
 	ok = cell[kk].got == ALL && cell[kk].sum == SUM_OF(cell[kk].ver);

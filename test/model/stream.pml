@@ -1,31 +1,36 @@
 /* stream.pml - a stream of collectives at one server: window, base, wrap-around
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The rules of engine/sums/stream.h and engine/worker/stream.c.  Members go
- * through V chunks in the same order; what each chunk is (who gives bytes, who
- * gets the result) is drawn.  Chunks count from 1 here; in frames and where
- * frames are judged their numbers wrap at M.  Chunk j uses slot j mod SLOTS.
+ * The rules of engine/sums/stream.h and engine/worker/stream.c. Members go
+ * through V chunks in the same order. The senders and receivers of each chunk
+ * are chosen nondeterministically. Chunks count from 1 here; in frames, and
+ * where frames are judged, their numbers wrap at M. Chunk j uses slot j mod
+ * SLOTS.
  *
- * The channel is the set of messages ever sent, as in safety.pml: what is lost
- * never arrives, what is repeated or late arrives again at any time.  The sets
- * follow from what the sender has done: a member has pushed all chunks that it
- * entered; RESULTs went to all that had pushed (those of the past to all, which
- * is more than there are); every base was told.  An ACK of PUSH is there once
- * the push was folded, an ACK of RESULT once it is held.
+ * The channel is the set of messages ever sent, as in safety.pml: a lost
+ * message never arrives, and a duplicate or late one arrives again at any time.
+ * The sets follow from the senders' state. A member has pushed all chunks that
+ * it entered. RESULTs were sent to all members that had pushed; those of past
+ * chunks to all members, which includes more messages than were sent. Every
+ * base was sent. An ACK of PUSH exists once the push was folded, an ACK of
+ * RESULT once the member holds the result.
  *
- * A WANT, which asks for several chunks, is judged chunk by chunk, as if each had
- * a push of its own: those that follow here one upon the other.
+ * A WANT for several chunks is judged chunk by chunk, as if each chunk had its
+ * own push; here these pushes follow one another.
  *
- * I6: at any time the network may become calm.  All in transit is lost then,
- * and so is every base that nobody asks for; what is sent again and again
- * arrives.  Steps that change nothing are left out, so each moves the stream
- * forward and every execution ends; if somebody waits for ever, before all have
- * all.
+ * I6: at any time the network may become calm. Then all messages in transit are
+ * lost, and so is every base that no member asks for; retransmissions arrive.
+ * The model has no steps that change nothing, so each step moves the stream
+ * forward, and every execution ends. If a member waits for ever, the execution
+ * ends before all members have all results.
  *
- * Left out: marks and the fate of RESULTs (safety.pml has marks; a RESULT goes
- * again until it is acknowledged); receivers' ACKs of PUSH (a receiver that
- * stopped pushing asks, and NEED makes it push); base in RESULTs (less arrives
- * without); kinds that differ (the stream is dead then).
+ * The model leaves out:
+ * - marks and the fate of RESULTs: safety.pml has marks, and a RESULT is
+ *   retransmitted until it is acknowledged;
+ * - receivers' ACKs of PUSH: a receiver that stopped pushing asks, and NEED
+ *   makes it push;
+ * - the base in RESULTs: without it fewer messages arrive;
+ * - calls that differ in kind: they make the stream dead.
  */
 #ifndef N
 #define N 2
@@ -49,32 +54,33 @@
 
 #define HAS(set, i)    (((set) >> (i)) & 1)
 #define BIT(i)	       (1 << (i))
-/* In a frame chunk 3 is number 0. */
+/* In a frame chunk 3 has number 0. */
 #define NUMBER(j)      (((j) + M - 3) % M)
 #define SLOT(j)	       (NUMBER(j) % SLOTS)
 #define DISTANCE(a, b) ((NUMBER(a) + M - NUMBER(b)) % M)
 #define BEFORE(a, b)   (DISTANCE(a, b) >= (M + 1) / 2)
 #define AFTER(a, b)    (DISTANCE(a, b) != 0 && !BEFORE(a, b))
 
-/* what was drawn: masks of members; 0: not yet, or forgotten */
+/* The chosen senders and receivers, as masks of members; 0: not chosen yet, or
+ * forgotten. */
 byte from[V + 1];
 byte to[V + 1];
 
-/* at the server */
+/* State of the server. */
 typedef slot_t {
 	byte chunk; /* 0: none yet */
 	byte got;   /* members whose push is folded */
-	byte held;  /* that acknowledged the result */
-	byte sum;   /* oracle: whose bytes are in it */
+	byte held;  /* members that acknowledged the result */
+	byte sum;   /* oracle: members whose bytes are in it */
 };
 slot_t slot[SLOTS];
 byte base = 1;
 short folded[N]; /* oracle: bit per chunk */
 
-/* at the members */
-byte next[N];	/* chunk to enter next */
-byte known[N];	/* base as the server said */
-short ended[N]; /* bit per chunk: nothing is to be done for it */
+/* State of the members. */
+byte next[N];	/* the next chunk to enter */
+byte known[N];	/* the base that it knows */
+short ended[N]; /* bit per chunk: the member has finished it */
 
 bit is_calm;
 
@@ -97,7 +103,7 @@ inline check(invariant, condition)
 	assert(invariant)
 }
 
-/* Of what is over for all only that is kept: so states stay few. */
+/* Of a chunk that all have finished, only this fact is kept: fewer states. */
 #define IS_OVER(j)                                                             \
 	(from[j] && base > (j) && HAS(ended[0], j) && HAS(ended[1], j) &&      \
 		HAS(ended[N - 1], j))
@@ -128,7 +134,7 @@ inline forget()
 #ifdef MUT_READY_EARLY
 #define READY(s) ((slot[s].got & FROM(s)) != 0)
 #elif defined(MUT_WANT_COUNTS)
-/* as many pushes as give bytes, whoever's */
+/* as many pushes as there are senders, from any members */
 #define N_IN(m)	 (HAS(m, 0) + HAS(m, 1) + HAS(m, 2))
 #define READY(s) (N_IN(slot[s].got) >= N_IN(FROM(s)))
 #else
@@ -140,9 +146,9 @@ inline forget()
 #define DONE(s) (READY(s) && (slot[s].held & TO(s)) == TO(s))
 #endif
 #define IS(s, j) (NUMBER(slot[s].chunk) == NUMBER(j))
-/* Who has pushed and is to get the result is sent it. */
+/* The server sends the result to a receiver that has pushed. */
 #define GETS(w, s) (READY(s) && HAS(slot[s].got & TO(s), w))
-/* Who has not, and does not wait for it, would acknowledge it. */
+/* A receiver that has not pushed, and does not wait, would acknowledge it. */
 #ifdef MUT_UNASKED
 #define IS_UNASKED(w, s) (READY(s) && HAS(TO(s) & ~slot[s].got, w))
 #else
@@ -219,17 +225,17 @@ inline on_held(w, k)
 /* --- a member --- */
 
 #define OPEN(w, j)  ((j) < next[w] && !HAS(ended[w], j))
-/* what the slot of chunk j, which it entered, has now */
+/* The chunk that is now in the slot of chunk j, which the member entered. */
 #define PIECE(w, j) (next[w] - 1 - (next[w] - 1 - (j)) % SLOTS)
 
 #ifdef MUT_REUSE
-/* It goes by its own slots. */
+/* The member only looks at its own slots. */
 #define IN_WINDOW(w) (next[w] <= SLOTS || HAS(ended[w], next[w] - SLOTS))
 #else
 #define IN_WINDOW(w) (DISTANCE(next[w], known[w]) < WINDOW)
 #endif
 
-/* It asks for base. */
+/* A member outside the window asks for the base. */
 #ifdef MUT_NO_QUESTION
 #define ASKS(w) false
 #else
@@ -286,8 +292,8 @@ inline on_base(w, b)
 
 /* --- an older group --- */
 
-/* It had all its V chunks and was closed: any of its frames may still come, and
- * none says anything here, since no key is used twice. */
+/* An older group had all its V chunks and was closed. Any of its frames may
+ * still arrive, and none has an effect here, because no key is used twice. */
 #define KEY 1
 #ifdef MUT_SAME_KEY
 #define OLD_KEY KEY
@@ -305,17 +311,17 @@ inline on_base(w, b)
 	:: d_step { next[w] <= V && IN_WINDOW(w) &&                            \
 		(!from[next[w]] || (from[next[w]] == (f) && to[next[w]] == (t))) -> \
 		enter(w, f, t) }
-/* from all to one, and from one to all others */
+/* From all members to the root, and from the root to all others. */
 #define ENTER_WITH(root) ENTER(ALL, BIT(root)) ENTER(BIT(root), ALL - BIT(root))
 
-/* A damaged push is acknowledged. */
+/* The mutant acknowledges a damaged push. */
 #ifdef MUT_ACK_UNFOLDED
 #define IS_ACKED(w, j) true
 #else
 #define IS_ACKED(w, j) HAS(folded[w], j)
 #endif
 
-/* Messages about chunk j: PUSH, its ACK, RESULT, its ACK, the base behind j. */
+/* Messages about chunk j: PUSH, its ACK, RESULT, its ACK, the base after j. */
 #define CHUNK(j)                                                               \
 	:: d_step { (j) < next[w] && (!is_calm || OPEN(w, j)) &&               \
 		IS_NEW(w, j) -> fold(w, j) }                                   \
