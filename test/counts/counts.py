@@ -1,4 +1,4 @@
-# counts.py - instructions by stage: the record, what is measured, what rose
+# counts.py - measure instructions by stage and compare them with the record
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -6,10 +6,8 @@ import subprocess
 
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 PARTS = ("engine", "crc", "add", "copy", "port")
-CHUNKS_PER_S = 1e9 / 8 / 8192  # at 1 Gb/s
-READER = 0.01  # more than this share of a server's instructions is refused
-RISE = 0.03  # more than this, and
-SLACK = 2.0  # more than so many instructions of a chunk, is refused
+RISE = 0.03  # a rise is refused if it exceeds this part of the record
+SLACK = 2.0  # and also this many instructions per chunk
 
 HEAD = """\
 # recorded - instructions of a chunk by stage: sumwire-lab engine --instructions
@@ -25,7 +23,7 @@ HEAD = """\
 
 
 def measure(build):
-    """(compiler, {(members, bytes, stage): [instructions of a chunk by part]})"""
+    """Return (compiler, {(members, bytes, stage): [instructions per chunk by part]})."""
     out = subprocess.run([os.path.join(build, "apps", "sumwire-lab"),
                           "engine", "--instructions", "--json"],
                          check=True, stdout=subprocess.PIPE).stdout
@@ -51,7 +49,7 @@ def write(path, compiler, rows):
 
 
 def read(path):
-    """As measure."""
+    """Read a record; return the same as measure."""
     compiler, rows = "", {}
     with open(path, encoding="utf-8") as f:
         for line in f:
@@ -75,7 +73,7 @@ def reader_shares(rows):
 
 
 def changes(old, new):
-    """(name, old, new) of each figure that moved by more than is allowed."""
+    """Yield (name, old, new) for each figure that changed beyond the limits."""
     for key in sorted(old.keys() | new.keys()):
         before = old.get(key, [0.0] * len(PARTS))
         after = new.get(key, [0.0] * len(PARTS))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# selftest.py - counts: a rise is refused and named, what is little is not
+# selftest.py - counts: a large rise is reported by name, a small one is not
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import sys
@@ -9,7 +9,7 @@ import counts
 
 KEY = (8, 131072, "server_push")
 OLD = {KEY: [1000.0, 30.0, 0.0, 10.0]}
-# Counts, and the parts that have moved by them.
+# New counts, and the parts that must be reported.
 CASES = [
     ({KEY: [1000.0, 30.0, 0.0, 10.0]}, []),
     ({KEY: [1029.0, 30.0, 0.0, 10.0]}, []),

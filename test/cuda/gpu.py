@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """sumwire run -np 2 python3 test/cuda/gpu.py NAME...
 
-Each rank runs case_NAME() for each name.  All ranks may share one GPU.  Beside
-the default group, which is sumwire's, stands one of gloo for the same ranks.
-SUMWIRE_TEST_PLACE=cpu tries the program where there is no GPU."""
+Each rank runs case_NAME() for each name.  All ranks may share one GPU.  The
+default group uses sumwire; another group of the same ranks uses gloo.
+SUMWIRE_TEST_PLACE=cpu tries the program without a GPU."""
 import json
 import os
 import statistics
@@ -26,7 +26,7 @@ except ImportError:
 PLACE = torch.device(os.environ.get("SUMWIRE_TEST_PLACE", "cuda"))
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
-N = 300_007  # elements: several chunks, and a part of one
+N = 300_007  # elements: several full chunks and a partial one
 IS_SMALL = os.environ.get("SUMWIRE_TEST_SMALL") == "1"
 ROUNDS = 3 if IS_SMALL else 15
 STREAMS = 40
@@ -60,7 +60,7 @@ def delay(cycles=50_000_000):
 
 
 def case_collectives():
-    """Every kind, every type, beside what PyTorch computes."""
+    """Compare every kind and type with the results that PyTorch computes."""
     size, rank = dist.get_world_size(), dist.get_rank()
     for dtype in FLOATS + INTEGERS:
         each = all_samples(dtype)
@@ -91,8 +91,8 @@ def case_collectives():
 
 
 def case_streams():
-    """A call follows the work in its stream, and later work in that stream
-    sees the sum, also where wait() does not block the thread."""
+    """A call waits for the work in its stream, and later work in that stream
+    sees the sum, even if wait() does not block the thread."""
     size = dist.get_world_size()
     total = size * (size + 1) / 2
     side = torch.cuda.Stream() if PLACE.type == "cuda" else None
@@ -153,8 +153,8 @@ def case_many_streams():
 
 
 def case_captured():
-    """Inside a capture a call is refused with a sentence; a capture in another
-    thread is not disturbed."""
+    """Inside a capture a call fails with a message; a capture in another thread
+    is not affected."""
     if PLACE.type != "cuda":
         return
     x = torch.ones(1000, device=PLACE)
@@ -228,7 +228,7 @@ def trained_by_gloo():
 
 
 def case_ddp():
-    """DDP over sumwire gives the bits of DDP over gloo, with two ranks."""
+    """With two ranks, DDP over sumwire has the same bits as DDP over gloo."""
     net = model()
     losses = train(DistributedDataParallel(net),
                    torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9))
@@ -240,7 +240,7 @@ def case_ddp():
 
 
 def case_horovod():
-    """hvd.DistributedOptimizer gives those weights, too, and hvd's calls sum.
+    """hvd.DistributedOptimizer trains to the same weights, and hvd's calls sum.
     Runs alone."""
     net = model()
     optimizer = hvd.DistributedOptimizer(
@@ -259,7 +259,7 @@ def case_horovod():
 
 
 def case_sharded():
-    """fully_shard trains to the weights of DDP."""
+    """fully_shard trains to the same weights as DDP."""
     from torch.distributed.fsdp import fully_shard
     net = model()
     for layer in net:
@@ -289,7 +289,7 @@ def quartiles(values):
 
 
 def case_rates():
-    """all_reduce of the GPU's memory over sumwire and over gloo, in turns."""
+    """Time all_reduce of GPU memory over sumwire and over gloo alternately."""
     group = dist.new_group(backend="gloo")
     sizes = 4 << 10, 64 << 10, 1 << 20, 25 << 20, 256 << 20
     for n_bytes in sizes[:3] if IS_SMALL else sizes:

@@ -1,8 +1,8 @@
 # headers.py - do our declarations of the CUDA runtime agree with NVIDIA's?
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiles headers.c against the headers of runtime 12 and 13, where these are
-found: in the folders of $SUMWIRE_CUDA_INCLUDE; in the Python that runs the tests
-of torch; else in PyPI's packages, which pip downloads (6 MB).
+"""Compiles headers.c against the headers of runtime 12 and 13.  It looks for them
+in the folders of $SUMWIRE_CUDA_INCLUDE, then in the Python that runs the tests of
+torch, then in PyPI's packages, which pip downloads (6 MB).
 
     headers.py compile headers.py --find print the folders; exit 1 if not found
 """
@@ -21,7 +21,7 @@ PIP_S = 40
 
 
 def below(folder):
-    """Folders with the headers in what a package installs."""
+    """Return the folders with headers that a package has installed."""
     return sorted(os.path.dirname(p) for p in glob.glob(
         os.path.join(glob.escape(folder), "nvidia/*/include/cuda_runtime_api.h")))
 
@@ -39,7 +39,7 @@ def downloaded(folder):
                               "--no-deps", "--only-binary=:all:", "-d", folder,
                               package], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL) for package in PACKAGES]
-    for pip in pips:  # at once: they wait
+    for pip in pips:  # in parallel: downloads mostly wait
         try:
             pip.wait(PIP_S)
         except subprocess.TimeoutExpired:
