@@ -276,7 +276,7 @@ static void hear(struct client *c)
 	}
 }
 
-/* --- messages; they say how many bytes --- */
+/* --- messages; each maker returns the length --- */
 
 static size_t attach(union sw_edge_msg *m, const struct fuzz_step *s)
 {

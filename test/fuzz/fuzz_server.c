@@ -243,7 +243,7 @@ static struct sw_header any(struct fuzz *x, const struct fuzz_step *s)
 	return h;
 }
 
-/* --- what is no frame --- */
+/* --- steps without frames --- */
 
 static void later(struct fuzz *x, const struct fuzz_step *s)
 {

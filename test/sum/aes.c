@@ -10,7 +10,7 @@
 
 enum { BLOCK = SW_AES_BLOCK, LONGEST = 1200, LINE = 64 };
 
-/* --- FIPS 197, as it is written --- */
+/* --- FIPS 197 by the book --- */
 
 static uint8_t doubled(uint8_t x)
 {

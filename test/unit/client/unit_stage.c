@@ -103,7 +103,7 @@ static struct sw_coll_args args_of(
 		.recv = where & 2 ? s->shared[1] : s->own[1]};
 }
 
-/* --- every kind, wherever the buffers lie, whatever the size --- */
+/* --- every kind, for any place and size of the buffers --- */
 
 static const uint64_t counts[] = {
 	1, 100, 5000, PIECE / 4, PIECE - 1, PIECE, PIECE + 1, COUNT_MAX};

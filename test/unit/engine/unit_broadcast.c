@@ -5,7 +5,7 @@
 
 enum { A, B, C, ROOT = 1 };
 
-/* --- shard: root B, asked by whom and when --- */
+/* --- shard: root B, requests in any order --- */
 
 static enum sw_push_verdict copy_from(struct fixture *x, uint32_t member,
 	uint32_t round, uint16_t root, const void *bytes, uint16_t n)

@@ -7,7 +7,7 @@
 #include "engine/wire/cipher.h"
 #include "test/support/keyed_rig.h"
 
-/* --- an engine's whole state, but counters --- */
+/* --- an engine's whole state except counters --- */
 
 static struct {
 	struct sw_server srv;
@@ -379,7 +379,7 @@ static void keyed__no_frame_of_an_earlier_run_changes_anything(void **state)
 	close_all();
 }
 
-/* --- the handshake, whose frames have CRCs --- */
+/* --- the handshake, whose frames carry CRCs --- */
 
 /* Return the number of bytes that a MAC or Noise covers; the rest is
  * padding. */

@@ -242,7 +242,7 @@ static void ends__job_with_an_error(void **state)
 	server_rig_close(b->r);
 }
 
-/* --- what a burst costs --- */
+/* --- cost of a burst --- */
 
 /* The server looks at each session that a burst concerns once, not once per
  * frame. */

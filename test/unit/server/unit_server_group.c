@@ -84,7 +84,7 @@ static int last_err(const struct server_rig *r)
 	return fault.err;
 }
 
-/* --- a group is dead as a whole --- */
+/* --- dead groups --- */
 
 static void dead__all_streams_of_the_group(void **state)
 {

@@ -423,7 +423,7 @@ static void want__of_what_there_is_not(void **state)
 	server_rig_close(r);
 }
 
-/* --- base is told --- */
+/* --- telling the base --- */
 
 /* Let each result be acknowledged; members hear of the base at every quarter of
  * a window. */

@@ -54,7 +54,7 @@ static void judge_query__four_answers(void **state)
 	assert_int_equal(sw_kept_judge_query(&x.k, 0, 0), SW_QUERY_NEED);
 }
 
-/* --- the bytes --- */
+/* --- values --- */
 
 /* Open a shard of two members with one tensor of @n_elems i32. */
 static struct fixture *open_async(uint64_t n_elems)

@@ -146,7 +146,7 @@ static void push__group_of_one(void **state)
 	close_shard(x);
 }
 
-/* --- what is refused --- */
+/* --- refused pushes --- */
 
 static void dropped(struct fixture *x, uint32_t member, struct sw_header h,
 	const uint64_t *counter)
@@ -236,7 +236,7 @@ static void push__damaged(void **state)
 	close_shard(x);
 }
 
-/* --- the first one says what it is --- */
+/* --- members that differ from the first push --- */
 
 /* Check that B's @other mismatches A's @first. */
 static void differs(struct sw_header first, struct sw_header other)

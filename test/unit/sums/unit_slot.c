@@ -22,7 +22,7 @@ static enum sw_push_verdict judge(
 	return sw_slot_judge_push(s, base, W, j, member);
 }
 
-/* --- who gives, who gets --- */
+/* --- senders and receivers --- */
 
 static void from_to__of_each_kind(void **state)
 {

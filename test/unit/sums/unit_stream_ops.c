@@ -372,7 +372,7 @@ static void order__of_some_members(void **state)
 	close_shard(x);
 }
 
-/* --- what is refused --- */
+/* --- refused pushes --- */
 
 static void dropped(
 	struct fixture *x, struct sw_header h, const uint64_t *counter)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "test/unit/worker/coll_rig.h"
 
-/* --- what is refused --- */
+/* --- refused calls --- */
 
 static void declare__bad_streams(void **state)
 {
@@ -178,7 +178,7 @@ static void submit__after_leave(void **state)
 	wrig_close(r);
 }
 
-/* --- what is pushed --- */
+/* --- pushes --- */
 
 static void push__what_it_says(void **state)
 {

@@ -206,7 +206,7 @@ static void submit__only_ranks_of_the_group(void **state)
 	wrig_close(r);
 }
 
-/* --- what differs --- */
+/* --- calls that differ --- */
 
 static void differs(struct sw_worker_coll second, const char *text)
 {
@@ -267,7 +267,7 @@ static void clash__of_streams(void **state)
 	wrig_close(r);
 }
 
-/* --- who has left, who is late --- */
+/* --- ranks that left or are late --- */
 
 static void left__ends_the_group_that_lacks_it(void **state)
 {
@@ -335,7 +335,7 @@ static void stall__ends_the_group(void **state)
 	wrig_close(r);
 }
 
-/* --- who gives and gets --- */
+/* --- senders and receivers --- */
 
 /* Parts belong to ranks, in the order of the list. All local ranks contribute
  * to each part. */
@@ -421,7 +421,7 @@ static void reduce__to_a_local_rank(void **state)
 	wrig_close(r);
 }
 
-/* --- all ranks are here --- */
+/* --- groups of local ranks --- */
 
 static const uint16_t here[] = {1, 0};
 

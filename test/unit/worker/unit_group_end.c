@@ -240,7 +240,7 @@ static void abort__says_the_name(void **state)
 	wrig_close(r);
 }
 
-/* --- what the coordinator decides --- */
+/* --- decisions of the coordinator --- */
 
 /* Open rank 0 of three nodes with two servers. */
 static struct worker_rig *open_servers(void)
