@@ -46,7 +46,8 @@ API struct fake *fake_state(void)
 	return &f;
 }
 
-/* Errors stay until they are asked for; a device that is lost stays so. */
+/* Unlock and return the error. An error stays until cudaGetLastError reads
+ * it; a lost device stays lost. */
 static int end(int error)
 {
 	if (f.is_lost)

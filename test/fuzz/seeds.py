@@ -316,7 +316,7 @@ def host_seeds():
         step(MSG_DECLARE, i, 0, 1, 1) for i in range(3)) + step(HEAR) * 8 + \
         step(SUBMIT, 1) + step(LCORE, 0, 8, 0, 1) + step(MSG_DECLARE, 0, 1, 0, 1) + \
         step(MSG_DECLARE, 1, 1, 0, 2) + step(HEAR) * 6 + step(HANG_UP, 0)
-    # memory, a stream of 3 ranks, collectives that wait and go on
+    # memory, a stream of 3 ranks, collectives that wait and continue
     yield "colls", bytes([0]) + attached(0) + \
         step(MSG_DECLARE, 0, 0x30, 0, 0x11) + step(HEAR) * 3 + \
         step(MSG_OPEN, 0, 0x11, 3, 0x14) + step(HEAR) * 3 + \

@@ -186,7 +186,7 @@ static void free__not_by_a_child(void **state)
 	assert_int_equal(sw_free(s->c, p), 0);
 }
 
-/* When a client dies, the agent takes back all of its memory. */
+/* When a client closes or dies, the agent takes back all of its memory. */
 static void free__and_die_in_between(void **state)
 {
 	struct scene *s = *state;

@@ -209,8 +209,8 @@ static uint64_t usual_of(uint64_t latency_us, uint64_t bytes)
 	return most;
 }
 
-/* A slice is as small as possible with a latency of a 20th of its time: 128 KiB
- * take 13 us. */
+/* A slice is as small as possible with a latency of at most a 20th of its time:
+ * 128 KiB take 13 us. */
 static void grain__by_latency(void **state)
 {
 	static const struct {

@@ -44,7 +44,7 @@ static void make_random(struct test_frame *f, uint64_t *rng)
 		memcpy(f->bytes, &(uint16_t){SW_MAGIC}, 2);
 }
 
-/* Flip up to four bits of the header, or cut it. */
+/* Flip up to three bits of the header, or truncate the frame. */
 static void damage(struct test_frame *f, uint64_t *rng)
 {
 	uint32_t n = 1 + below(rng, 3);

@@ -41,12 +41,12 @@ enum {
 /* How the toy agent behaves; zeros: correctly. A test may change the atomic
  * fields while the agent runs. */
 struct rig_how {
-	uint64_t quota_bytes;   /* 0: 1 GiB */
-	uint32_t max_clients;   /* 0: 4 */
-	uint32_t uid;           /* an additional user to admit */
-	int refuse;             /* error that every attach is refused with */
-	int refuse_batch;       /* error that every batch is refused with */
-	atomic_int refuse_tune; /* error that every tuning is refused with */
+	uint64_t quota_bytes;        /* 0: 1 GiB */
+	uint32_t max_clients;        /* 0: 4 */
+	uint32_t uid;                /* an additional user to admit */
+	int refuse;                  /* error for every attach */
+	int refuse_batch;            /* error for every batch */
+	atomic_int refuse_tune;      /* error for every tuning request */
 	atomic_bool is_slow_to_tune; /* never answers a tuning request */
 	int status;                  /* the status of every completion */
 	/* never answers an attach, only reports progress */

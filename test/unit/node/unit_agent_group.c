@@ -76,8 +76,8 @@ static void attach__again_and_again(void **state)
 	close_scene(s);
 }
 
-/* While no process has left, another process is refused with the user of its
- * place. */
+/* While no process has left, the agent refuses another process for the same
+ * local rank. The refusal names the process that uses it. */
 static void attach__to_a_job_that_runs(void **state)
 {
 	struct agent_rig *s = open_scene();

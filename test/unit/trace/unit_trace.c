@@ -25,7 +25,7 @@ struct way {
 	uint64_t taken; /* end of its copy of the result; 0: none */
 	/* lead of the agents' clocks over the server's, in us */
 	int64_t ahead[2];
-	/* folds came in a burst, so single times are unknown */
+	/* folds came in a burst: which of them took effect is uncertain */
 	bool is_burst;
 };
 
