@@ -1,6 +1,6 @@
 # backend_rig.py - jobs of the backend of torch.distributed
 # SPDX-License-Identifier: BSD-3-Clause
-"""Needs a PyTorch that takes backends from Python (torch_site.py)."""
+"""Requires a PyTorch that accepts backends from Python (torch_site.py)."""
 import contextlib
 import functools
 import os
@@ -29,14 +29,14 @@ class Served(TorchNet):
 
 
 class Net(Served):
-    """Agents that sum, too; no server."""
+    """Colocated agents without other servers."""
 
     def __init__(self, agents=2, **keys):
         super().__init__(agents, servers=0, colocated=True, **keys)
 
 
 def agents_in(tmp):
-    """The processes of agents whose ranks have that TMPDIR."""
+    """Return the agent processes whose ranks have that TMPDIR."""
     found = []
     for pid, _, _, words in rig.processes():
         if words[1:2] != ["agent"]:
@@ -66,15 +66,15 @@ class Alone(Net):
         return env
 
     def running(self):
-        """Agents of its ranks."""
+        """Return the agents of its ranks."""
         return agents_in(self.path("tmp"))
 
     def await_nothing(self):
-        """Neither a process nor a file is left."""
+        """Wait until neither a process nor a file is left."""
         rig.wait_until(lambda: not self.running(), rig.START_S, "end of agents")
         left = [f for f in os.listdir(self.path("tmp")) if "sumwire" in f]
         check(not left, f"left behind: {left}")
-        shutil.rmtree(self.path("tmp"))  # torchrun has folders there
+        shutil.rmtree(self.path("tmp"))  # torchrun's folders
 
     def torchrun(self, *args, restarts=0):
         """Start one program on two ranks."""
@@ -84,7 +84,7 @@ class Alone(Net):
                         *args, start=self.for_torchrun())
 
     def for_torchrun(self, i=0, env=None, **where):
-        """It gives ranks what each of them has of its own."""
+        """Give ranks their own environment and arguments."""
         return forks.starter(torch_rig.python(), {
             **self.environment(0), **dict.fromkeys(OF_RANKS),
             "PYTHON_EXEC": os.path.join(torch_rig.HERE, "forked"),
@@ -92,10 +92,10 @@ class Alone(Net):
 
 
 class WithServer(Alone):
-    """A server that somebody else has started."""
+    """A separate server, which the ranks do not start."""
 
     def start_server(self, name="a", ip="127.0.0.1/8"):
-        """Settings that the ranks need."""
+        """Start the server; return the settings that the ranks need."""
         port = free_port()
         self.ini[name] = {**self.common("server", name, 0),
                           "serve": {"udp_port": port},

@@ -1,6 +1,6 @@
-# cases_agents.py - agents that ranks start: signals, logs, odd machines
+# cases_agents.py - agents started by ranks: signals, logs, unusual machines
 # SPDX-License-Identifier: BSD-3-Clause
-"""By torch_agents.py.  Each case starts the group by itself."""
+"""By torch_agents.py. Each case starts the group itself."""
 import gc
 import os
 import re
@@ -24,7 +24,7 @@ from sumwire.distributed import agents, numa
 from sumwire.distributed.servers import appliances
 from torch_rig import check, raises, run_cases
 
-AFTER_S = 3  # seconds that a checkpoint takes
+AFTER_S = 3  # seconds for a checkpoint
 
 
 def sums():
@@ -40,8 +40,8 @@ def case_sums():
 
 
 def case_is_keyed():
-    """The agent has a secret of its own job, which nothing shows: not its
-    arguments, its environment, or the environment of this rank."""
+    """The agent has a secret for its own job, which appears neither in its
+    arguments nor in its environment nor in this rank's environment."""
     start()
     sums()
     path, conf = agent_of_rank()
@@ -61,7 +61,7 @@ def case_is_keyed():
 
 
 def case_has_a_key_file():
-    """The user gives a secret: each agent reads it."""
+    """The user sets a key file: each agent reads it."""
     start()
     sums()
     check("key_file" not in agent_of_rank()[1], "the backend drew a key")
@@ -75,7 +75,7 @@ def case_has_a_bad_key_file():
 
 
 def case_checkpoint():
-    """Ranks that are told to end agree on it, and save what they have."""
+    """Ranks that get a signal agree on it, and save a checkpoint."""
     told = []
     for number in signal.SIGTERM, signal.SIGINT, signal.SIGUSR1:
         signal.signal(number, lambda *_: told.append(1))
@@ -96,7 +96,8 @@ def case_checkpoint():
 
 
 def case_port_is_taken():
-    """By another job, just now.  All ranks say why there is no agent."""
+    """Another job has just taken the port. All ranks report why they have no
+    agent."""
     def taken(ip, n, span):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.bind((ip, 0))
@@ -109,7 +110,7 @@ def case_port_is_taken():
 
 
 def case_agent_is_killed():
-    """Each rank shows its last error."""
+    """Each rank reports the agent's last error."""
     start()
     sums()
     dist.barrier()
@@ -120,7 +121,7 @@ def case_agent_is_killed():
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (n_files, n_files))
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.connect(path)
-            time.sleep(AFTER_S)  # for the agent to log that it cannot accept
+            time.sleep(AFTER_S)  # time for the agent to log that it cannot accept
         os.kill(pid, signal.SIGKILL)
     how = ("(it was killed by SIGKILL)" if rank == 0
            else "(rank 0 has started it and has its log)")
@@ -132,8 +133,8 @@ def case_agent_is_killed():
 
 
 def case_bound():
-    """The agent's CPUs and nice value are not this rank's.  Its patience is the
-    group's."""
+    """The agent's CPUs and nice value differ from this rank's. Its timeouts
+    follow the group's."""
     free = numa.allowed()
     os.sched_setaffinity(0, {min(free)})
     nice = os.nice(3)
@@ -158,7 +159,7 @@ def case_bound():
 
 
 def case_denied():
-    """System calls that a container's filter may deny."""
+    """Deny system calls, as a container's filter may."""
     deny("setpgid", "setsid", "madvise", "fallocate")
     start()
     sums()
@@ -172,7 +173,7 @@ def case_no_memory_files():
 
 
 def case_quotas():
-    """Quotas of control groups, of both versions, also of an outer group."""
+    """Set quotas in control groups of both versions, also in an outer group."""
     with tempfile.TemporaryDirectory() as folder:
         numa.SYS, numa.CGROUP = folder, os.path.join(folder, "of_process")
         for groups, files, want in (
@@ -204,7 +205,8 @@ def case_quotas():
 
 
 def case_two_agents():
-    """One at rank 0, and one at the others, also for a later group."""
+    """Start one agent for rank 0 and one for the others, also for a later
+    group."""
     start()
     dist.destroy_process_group(dist.new_group())
     sums()
@@ -214,7 +216,7 @@ def case_two_agents():
 
 
 def case_families():
-    """The host's name is localhost, of both families."""
+    """The host name resolves to localhost in both address families."""
     def look(host, *_args, **_kw):
         return [(0, 0, 0, "", (ip, 0)) for ip in hosts[host]]
     def chosen(servers):
@@ -254,7 +256,7 @@ def case_no_log():
 
 
 def case_no_warning():
-    """Warnings of Python about a forgotten process."""
+    """Python must not warn of a forgotten process."""
     seen = []
     sys.unraisablehook = seen.append
     warnings.simplefilter("error", ResourceWarning)

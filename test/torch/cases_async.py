@@ -20,7 +20,7 @@ def start(model, lr, **options):
 
 
 def flag(name):
-    """A file by which one rank tells another something."""
+    """A file by which ranks signal each other."""
     return os.environ["TEST_STORE"] + name
 
 
@@ -40,7 +40,7 @@ class Line:
     """y = 3 x - 1, learnt from this rank's own samples."""
 
     def __init__(self, **options):
-        torch.manual_seed(hvd.rank())  # other samples, other first weights
+        torch.manual_seed(hvd.rank())  # different samples and initial weights
         self.model = nn.Linear(1, 1)
         self.optimizer = start(self.model, 0.05, **options)
 
@@ -53,7 +53,7 @@ class Line:
         return float(loss.detach())
 
     def value(self):
-        """The servers' values."""
+        """Return the servers' values."""
         self.optimizer.zero_grad()
         (0 * self.model(torch.ones(1, 1))).sum().backward()
         self.optimizer.step()
@@ -62,8 +62,8 @@ class Line:
 
 
 def case_exact():
-    """Every step of every rank is in the sum, once; the first value is rank
-    0's.  All numbers are whole, so nothing is rounded."""
+    """The value contains every step of every rank once, added to rank 0's
+    initial value. All numbers are whole, so no rounding occurs."""
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
         p = nn.Parameter(torch.full((1000, 3), 5.0 + hvd.rank(), dtype=dtype))
         q = nn.Parameter(torch.zeros(2, 2).t())
@@ -83,7 +83,7 @@ def case_exact():
 
 
 def case_two_speeds():
-    """Rank 1 stands still until rank 0 has done all its steps."""
+    """Rank 1 stalls until rank 0 has done all its steps."""
     line = Line()
     for _ in range(3):
         line.step()
@@ -106,7 +106,7 @@ def case_two_speeds():
 
 
 def case_death():
-    """Rank 1 dies; rank 0 goes on and cannot sum with it."""
+    """Rank 1 dies; rank 0 continues and cannot sum with it."""
     line = Line()
     losses = [line.step() for _ in range(5)]
     if hvd.rank() == 1:
@@ -139,7 +139,7 @@ def case_options():
 
 
 def case_sparse_and_steps():
-    """Any optimizer, any gradient: each rank steps by itself."""
+    """Any optimizer and any gradient works, because each rank steps by itself."""
     table = nn.Embedding(10, 2, sparse=True)
     nn.init.zeros_(table.weight)
     optimizer = start(table, 1.0, backward_passes_per_step=2)

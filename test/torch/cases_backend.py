@@ -1,7 +1,7 @@
 # cases_backend.py - every collective against gloo's; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""The default group is sumwire's, of all ranks.  Each case runs in it, and in
-groups of some of them; beside each is one of gloo of the same ranks."""
+"""The default group is sumwire's, with all ranks. Each case runs in it and in
+smaller groups, and compares with a gloo group of the same ranks."""
 import datetime
 import functools
 import os
@@ -28,7 +28,7 @@ SHAPES = [(1,), (3, 5), (70001,), (2, 1, 9000)]
 def start():
     agents.RANKS_PER_AGENT = int(os.environ.get("TEST_RANKS_PER_AGENT",
                                                 agents.RANKS_PER_AGENT))
-    store = os.environ.get("TEST_STORE")  # a launcher has one of its own
+    store = os.environ.get("TEST_STORE")  # set by a launcher
     dist.init_process_group(
         "sumwire", init_method=f"file://{store}" if store else "env://",
         rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]),
@@ -37,8 +37,8 @@ def start():
 
 
 def twins():
-    """Groups (sumwire's, gloo's) of all, of two, of all but the first, and of
-    this rank alone; only groups with this rank."""
+    """Return pairs of groups (sumwire's, gloo's) of all ranks, of two, of all
+    except the first, and of this rank alone; only groups with this rank."""
     n = dist.get_world_size()
     wanted = [range(n), (0, n - 1), range(1, n), *[(r,) for r in range(n)]]
     made = [(None if len(ranks) == n else dist.new_group(list(ranks)),
@@ -49,7 +49,8 @@ def twins():
 
 
 def sample(dtype, shape, seed=0, rank=None):
-    """The same on every run, other on every rank; this one's, or another's."""
+    """Return a rank's sample (default: this rank's), the same on every run and
+    different on every rank."""
     rank = dist.get_rank() if rank is None else rank
     g = torch.Generator().manual_seed(1000 * seed + rank)
     if dtype.is_floating_point or dtype.is_complex:
@@ -59,8 +60,8 @@ def sample(dtype, shape, seed=0, rank=None):
 
 
 def check_sum(got, x, gloo, what, divisor=1):
-    """As f64 has it, within what rounding once and f32's additions change;
-    integers exactly."""
+    """Compare with the sum in f64, within one rounding and the rounding of f32
+    additions; integers exactly."""
     wide = (x.double() if x.dtype.is_floating_point else x).clone()
     size = wide.abs()
     for t in wide, size:
@@ -228,7 +229,8 @@ def by_gloo(group):
 
 
 def case_of_any():
-    """Whom a tensor is from: 2.14's wrapper of works from Python does not say."""
+    """Receive from any rank: 2.14's wrapper of Python works does not report the
+    sender."""
     n, me = dist.get_world_size(), dist.get_rank()
     if me:
         dist.send(torch.full((10,), float(me)), 0)
@@ -243,7 +245,7 @@ def case_of_any():
 
 
 def case_asked():
-    """Questions that torch asks a backend before it calls one."""
+    """Torch queries a backend's abilities before it calls it."""
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     check(backend.supports_splitting == IS_BACKEND, "splitting")
     for what in ("coalescing", "reconfigure", "shrinking", "time_estimate",
@@ -276,7 +278,7 @@ def case_objects():
 
 
 def case_dtensors():
-    """Their parts change places, and partial sums are summed."""
+    """Redistribute parts of DTensors, and sum partial ones."""
     if distributed.version() < (2, 5):
         return
     from torch.distributed.device_mesh import init_device_mesh
@@ -297,14 +299,14 @@ def case_dtensors():
 
 
 def is_done(work):
-    """From 2.14 on torch's wrapper of works from Python does not ask them."""
+    """From 2.14 on, torch's wrapper of Python works does not query them."""
     if type(work).__module__.startswith("sumwire"):
         return work.is_completed()
     return work.get_future().done()
 
 
 def case_asynchronous():
-    """Many at once, waited for in another order, or by their futures."""
+    """Start many; wait in another order, or by their futures."""
     for group, gloo in twins():
         xs = [sample(torch.float32, (1 + 1000 * i,), i) for i in range(50)]
         ys = [x.clone() for x in xs]
@@ -326,7 +328,7 @@ def case_asynchronous():
 
 
 def case_futures():
-    """Nobody else waits for what they stand for; they have the group's error."""
+    """Callbacks of futures delay no other thread, and get the group's error."""
     group = dist.new_group()
     xs = [torch.ones(1 + 300000 * (i % 3)) for i in range(20)]
     totals = [dist.all_reduce(x, group=group, async_op=True).get_future().then(
@@ -337,7 +339,7 @@ def case_futures():
         ).then(lambda f: dist.all_reduce(f.value()[0], group=group, async_op=True)
                .get_future().wait()).wait()
     check(x == dist.get_world_size() ** 2, x)
-    dist.barrier()  # the next call ends what is still open
+    dist.barrier()  # the next call ends open ones
     x = torch.ones(10 + (dist.get_rank() == 0))
     future = dist.all_reduce(x, group=group, async_op=True).get_future()
     then = future.then(lambda f: f.value())
@@ -385,7 +387,7 @@ def case_empty():
 
 
 def case_compiled_ones():
-    """Functional collectives, which come from torch's C++ half."""
+    """Functional collectives come from torch's C++ half."""
     import torch.distributed._functional_collectives as funcol
     x = torch.arange(4.) + dist.get_rank()
     n = dist.get_world_size()
@@ -402,7 +404,7 @@ def case_compiled_ones():
 
 
 def case_threads():
-    """Groups of several threads; each counts to itself."""
+    """Use groups of several threads; each thread has a counter of its own."""
     groups = [dist.new_group() for _ in range(4)]
     totals = [torch.zeros(1000) for _ in groups]
 
@@ -438,8 +440,8 @@ def case_refused():
 
 
 def case_late():
-    """One does not come: the others say so when they were told to, and get
-    their result when it does."""
+    """One rank is late: a wait with a timeout fails at the others, and a later
+    wait returns the result."""
     group = dist.new_group()
     x = torch.ones(10)
     if dist.get_rank() == 0:
@@ -457,7 +459,8 @@ def case_late():
 
 
 def case_differing():
-    """The group fails at all who wait, with a sentence; the others go on."""
+    """The group fails at all waiting ranks, with a sentence; other groups
+    continue."""
     group = dist.new_group()
     x = torch.ones(10 + (dist.get_rank() == 0))
     with raises(SumwireError, "SW_EMISMATCH", "rank 0"):
@@ -468,7 +471,7 @@ def case_differing():
 
 
 def case_given_up():
-    """After the time of one call, shorter than the group's."""
+    """The timeout of a single call, shorter than the group's."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     if dist.get_rank() == 0:
@@ -482,7 +485,7 @@ def case_given_up():
 
 
 def case_given_up_by_another():
-    """Its time ends while this thread waits in the library."""
+    """The timeout expires while this thread waits in the library."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     if dist.get_rank() == 0:
@@ -504,11 +507,11 @@ def case_given_up_by_another():
 
 
 def case_aborted():
-    """A rank that waits for others learns it."""
+    """A rank that waits for others gets the error."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     check(error_of(group) in (None, "SUCCESS"), error_of(group))
-    dist.barrier()  # an abort may fail a sum that the other still waits for
+    dist.barrier()  # an abort may fail a sum that another rank still waits for
     if dist.get_rank() == 1:
         group.abort()
         with raises(SumwireError, "this process has closed group"):
@@ -522,7 +525,7 @@ def case_aborted():
 
 
 def error_of(group):
-    """Its name; None before torch has such."""
+    """Return the error's name; None in a torch without it."""
     if not IS_BACKEND:
         return None
     return group._get_backend(torch.device("cpu")).get_error().name
@@ -539,7 +542,7 @@ def case_timeouts():
 
 
 def case_allocated():
-    """Memory in which nothing is copied, given again when it is free."""
+    """In backend memory no copies are made, and freed memory is reused."""
     for group, gloo in twins():
         backend = (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
         check(backend.supports_tensor_alloc(torch.device("cpu")), "supported")
@@ -572,14 +575,14 @@ class Layers(torch.nn.Module):
 
 
 def sums(model, buckets):
-    """Return what tells the gradients, and the buckets, apart from others."""
+    """Return sums that identify the gradients and the buckets."""
     grads = [p.grad for p in model.parameters() if p.grad is not None]
     return [t.sum().item() for t in [*grads, *buckets]]
 
 
 def is_private(model, buckets):
-    """Return whether a forked child reads the same gradients, and writes them,
-    and the buckets of DDP, for itself alone."""
+    """Return whether a forked child reads the same gradients, and whether its
+    writes to them, and to the buckets of DDP, stay private."""
     want = sums(model, buckets)
     pid = os.fork()
     if pid == 0:
@@ -624,7 +627,7 @@ def trained(has_hook, has_views):
 
 
 def check_moved(buckets):
-    """The large buckets lie in memory that the agent reads and writes."""
+    """Check that the large buckets are in memory shared with the agent."""
     memory = dist.group.WORLD._get_backend(
         torch.device("cpu")).attachment.memory
     large = [t for t in buckets if t.numel() * 4 >= methods.SCRATCH_MIN]
@@ -633,8 +636,8 @@ def check_moved(buckets):
 
 
 def case_hooked():
-    """DDP with averages in shared memory.  Without the hook DDP divides first,
-    which rounds alike for two ranks."""
+    """DDP averages in shared memory. Without the hook DDP divides first; for
+    two ranks the rounding is the same."""
     near = torch.equal if dist.get_world_size() == 2 else functools.partial(
         torch.allclose, rtol=1e-3, atol=1e-4)
     want = trained(False, False)
@@ -648,7 +651,7 @@ def case_hooked():
 
 def case_monitored():
     late = dist.get_world_size() - 1
-    if not IS_BACKEND:  # torch asks for gloo by name
+    if not IS_BACKEND:  # torch requests gloo by name
         with raises(ValueError, "only implemented for GLOO"):
             dist.monitored_barrier()
         return
@@ -664,7 +667,7 @@ def case_monitored():
 
 def case_split():
     if distributed.version() < (2, 15):
-        return  # torch splits groups of accelerators alone
+        return  # torch splits only groups of accelerators
     n = dist.get_world_size()
     ranks = [list(range(n - 1)), [n - 1]]
     group = dist.split_group(split_ranks=ranks)
@@ -676,7 +679,7 @@ def case_split():
 
 
 def case_again():
-    """A second group of the same name, after the first has ended."""
+    """Start a second group of the same name after the end of the first."""
     x = torch.ones(10)
     dist.all_reduce(x)
     dist.barrier()
@@ -688,7 +691,7 @@ def case_again():
 
 
 def no_agent():
-    """An agent that cannot start says why, at each rank."""
+    """If an agent cannot start, each rank reports why."""
     agents.AGENT += "nonsense = 1\n"
     with raises(SumwireError, "the agent of this machine did not start",
                 "nonsense"):

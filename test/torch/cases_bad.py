@@ -1,4 +1,4 @@
-# cases_bad.py - what scripts do wrong, one sentence at each rank; by torch_bad.py
+# cases_bad.py - errors of scripts: one sentence at each rank; by torch_bad.py
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import os
@@ -16,11 +16,11 @@ from cases_backend import IS_BACKEND, start
 from torch_rig import check, raises, run_cases
 
 LIMIT = datetime.timedelta(seconds=3)
-MOST_S = 120  # for LIMIT, on a machine that is busy; without it 600
+MOST_S = 120  # for LIMIT on a busy machine; without it 600
 
 
 class within:
-    """A context that ends with one error in time, and whose text is so."""
+    """A context that must end with one error in time, with this text."""
 
     def __init__(self, kind, *texts):
         self.raises = raises(kind, *texts)
@@ -38,16 +38,16 @@ class within:
 
 
 def goes_on():
-    """Only one group failed; the others' sums are right."""
+    """Check that only one group failed: another group's sums are right."""
     x = torch.ones(1000)
     dist.all_reduce(x)
     check(bool((x == dist.get_world_size()).all()), x)
 
 
 def case_tensors():
-    """They are looked at before anything is sent."""
+    """The backend checks tensors before it sends anything."""
     square = torch.ones(4, 4)
-    # A newer torch answers for some of these before it asks a backend.
+    # A newer torch rejects some of these before it calls a backend.
     sparse = "" if IS_BACKEND else "dense and contiguous"
     meta = [] if IS_BACKEND else [(square.to("meta"), "meta")]
     for bad, why in ((square.t()[1:], "dense and contiguous"),
@@ -73,8 +73,8 @@ def case_tensors():
 
 
 def case_orders():
-    """Dimensions in memory: the order of images may differ from rank to
-    rank."""
+    """The order of dimensions in memory may differ from rank to rank, as in
+    images."""
     want = torch.arange(120.).reshape(2, 3, 4, 5)
     for call, times in ((dist.all_reduce, 2), (lambda t: dist.broadcast(t, 1), 1),
                         (lambda t: dist.reduce(t, 1), 1 + dist.get_rank())):
@@ -85,7 +85,7 @@ def case_orders():
 
 
 def case_kinds():
-    """Different collectives: two of sumwire, and one of gloo."""
+    """Ranks call different collectives: two of sumwire, and one of gloo."""
     me = dist.get_rank()
     for mine in (lambda x, g: dist.broadcast(x, 0, group=g),
                  lambda x, g: dist.barrier(group=g),
@@ -109,7 +109,7 @@ def case_sizes():
 
 
 def case_groups():
-    """Each rank has others in what is the same group to torch."""
+    """Ranks have different members in a group that is one for torch."""
     me = dist.get_rank()
     with within(SumwireError, "rank"):
         dist.new_group([[0, 1], [1, 2], [0, 2]][me], timeout=LIMIT)
@@ -117,7 +117,7 @@ def case_groups():
 
 
 def case_alone():
-    """One makes a group that the others do not."""
+    """Only one rank creates the group."""
     if dist.get_rank() == 0:
         with within(SumwireError, "timed out after 3 s waiting for rank 1 to "
                     "join group"):
@@ -127,8 +127,8 @@ def case_alone():
 
 
 def case_own_store():
-    """Groups that a program makes with a store of its own, with other ranks than
-    those of the world."""
+    """A program creates groups with a store of its own, and with ranks other
+    than the world's."""
     n, me = dist.get_world_size(), dist.get_rank()
     store = dist.FileStore(os.environ["TEST_STORE"] + ".own", n)
     for i, mine in enumerate((me, n - 1 - me)):
@@ -144,7 +144,7 @@ def case_own_store():
 
 
 def case_store():
-    """It is there, but does not answer."""
+    """The store accepts connections but does not answer."""
     dist.barrier()
     if dist.get_rank() == 0:
         os.kill(int(os.environ["TEST_STORE_PID"]), signal.SIGSTOP)
@@ -153,7 +153,7 @@ def case_store():
         dist.new_group(timeout=LIMIT)
     goes_on()
     os.write(1, b"ok store\n")
-    os._exit(0)  # torch's own end would wait for the store
+    os._exit(0)  # torch's own exit would wait for the store
 
 
 if __name__ == "__main__":

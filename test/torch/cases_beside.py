@@ -1,4 +1,5 @@
-# cases_beside.py - what gloo and NCCL do, too; run by torch_backend.py
+# cases_beside.py - features that gloo and NCCL also have; run by
+# torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import gc
 import os
@@ -19,7 +20,7 @@ from torch_rig import check, raises, run_cases
 
 
 def case_whole_averages():
-    """Averages of integers, as NCCL rounds them: towards zero."""
+    """Averages of integers are rounded as NCCL does: towards zero."""
     for group, gloo in twins():
         n = dist.get_world_size(group)
         for dtype in INTEGERS:
@@ -58,7 +59,7 @@ def check_interfaces():
 
 
 def case_interfaces():
-    """As SUMWIRE_IFNAME, NCCL's and gloo's variables name them."""
+    """NCCL's and gloo's variables name interfaces, as SUMWIRE_IFNAME does."""
     there = [("lo", "127.0.0.1"), ("eth1", "10.1.0.1"), ("eth10", "10.2.0.1"),
              ("ib0", "10.3.0.7"), ("docker0", "172.17.0.1")]
     with mock.patch.object(addresses, "interfaces", lambda: there):
@@ -71,7 +72,7 @@ def case_interfaces():
 
 
 def case_sparse():
-    """Indices and values of all ranks, as with gloo; embeddings in DDP."""
+    """Gather indices and values of all ranks, as with gloo; embeddings in DDP."""
     n, me = dist.get_world_size(), dist.get_rank()
     for group, gloo in twins():
         for nnz in 3, me, 0:
@@ -102,19 +103,20 @@ def case_sparse():
 
 
 def case_join():
-    """DDP's C++ half asks a work for its future when Python has let go of it."""
+    """DDP's C++ half asks a work for its future after Python has dropped the
+    work."""
     me = dist.get_rank()
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
     with model.join(divide_by_initial_world_size=False):
         for _ in range(2 + me):
             model.zero_grad()
             model(torch.full((1, 4), 1. + me)).sum().backward()
-            # Ranks before this one have no batch in its last step.
+            # The ranks before this one have no batch in its last step.
             check(model.module.bias.grad.item() == 1, "average of the rest")
 
 
 def case_let_go():
-    """A work that C++ refers to answers until C++ lets go of it."""
+    """A work that C++ refers to answers until C++ drops it."""
     for elems in 10, 300000:
         x = torch.ones(elems)
         kept = dist.all_reduce(x, async_op=True).boxed()
@@ -133,8 +135,8 @@ def case_let_go():
 
 
 def case_uncounted():
-    """If PyTorch keeps the counts elsewhere, the last works that Python has
-    dropped still answer C++, and no further ones stay."""
+    """If PyTorch keeps the counts elsewhere, the latest works that Python has
+    dropped still answer C++, and older ones are freed."""
     check(works.is_counted(), "references() of a new work")
     references = works.references
     works.references = lambda _: 0
@@ -161,7 +163,7 @@ def case_uncounted():
 
 
 def case_count_elsewhere():
-    """A wrong address of the count is no crash."""
+    """A wrong address of the count must not crash."""
     address = works.count_address
     works.is_counted.cache_clear()
     for wrong in 0, 8, (1 << 64) - 8:
@@ -176,12 +178,12 @@ def case_count_elsewhere():
 
 
 def case_unmade():
-    """Ctrl-C may come before a work has its C++ half."""
+    """Ctrl-C may arrive before a work has its C++ half."""
     works.Work.__new__(works.Work)
 
 
 def case_sharded():
-    """torch takes CUDA, if a group that is not gloo's has it."""
+    """torch chooses CUDA if a group other than gloo's supports it."""
     types = [d.type for d in dist.group.WORLD._device_types]
     check(("cuda" in types) == torch.cuda.is_available(), types)
     n, me = dist.get_world_size(), dist.get_rank()
@@ -192,11 +194,11 @@ def case_sharded():
 
 
 def case_recorded():
-    """Tensors that are not dense, until the test has recorded some."""
+    """Use tensors that are not dense, until the test has recorded some."""
     x = torch.ones(2, 3, 100, 100).to(memory_format=torch.channels_last)
     results = [torch.empty_like(x) for _ in range(2)]
     is_over = torch.zeros(1)
-    while not is_over:  # all ranks end with the same step
+    while not is_over:  # all ranks end after the same step
         dist.all_reduce(x, ReduceOp.MAX)
         dist.all_gather(results, x)
         is_over += os.path.exists(os.environ["RECORDED"])

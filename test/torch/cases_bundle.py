@@ -1,4 +1,5 @@
-# cases_bundle.py - bundles of small parameters: the same bits as without
+# cases_bundle.py - bundles of small parameters give the same bits as single
+# ones
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 from collections import OrderedDict
@@ -12,12 +13,13 @@ from sumwire.torch import bundle
 from torch_rig import check, run_cases
 
 STEPS = 6
-KIB16 = 4096  # f32 elements of the longest that joins others
+KIB16 = 4096  # f32 elements of the largest parameter that joins others
 SIZES = OrderedDict(
     a=(3,), b=(5, 7), c=(33,), d=(KIB16,), e=(KIB16 + 1,), f=(1,), g=(9,),
     h1=(KIB16,), h2=(64, 64), h3=(KIB16,), h4=(2, 2048), big=(20000,), i=(2,))
 DTYPES = {"c": torch.bfloat16, "g": torch.float64}
-# A large one may begin a bundle, and a type's bundle goes on past other types.
+# A large parameter may begin a bundle, and other types do not end a type's
+# bundle.
 NAMES = ["a.weight+2", "c.weight", "e.weight+3", "g.weight", "h3.weight+1",
          "big.weight", "i.weight"]
 
@@ -33,7 +35,8 @@ class Part(nn.Module):
 
 
 class Mixed(nn.Module):
-    """Parts of all sizes and types; registered in another order than used."""
+    """Parts of all sizes and types; the order of use differs from the order of
+    registration."""
 
     def __init__(self):
         super().__init__()
@@ -50,7 +53,7 @@ class Mixed(nn.Module):
 
 @contextlib.contextmanager
 def alone():
-    """Inside, no parameter joins another."""
+    """A context in which no parameter joins another."""
     was, bundle.SMALL_BYTES = bundle.SMALL_BYTES, 0
     try:
         yield
@@ -75,7 +78,8 @@ def weights(model):
 
 
 def check_same(turn, **options):
-    """Bundled and alone, past the barrier and not: the same bits."""
+    """Check for the same bits bundled and alone, with and without crossing the
+    barrier."""
     results = {}
     for cross in (True, False):
         for how in (contextlib.nullcontext, alone):
@@ -93,7 +97,7 @@ def check_same(turn, **options):
     for how, got in results.items():
         for name, value in want.items():
             check(torch.equal(got[name], value), f"{name}: other bits, {how}")
-    # All ranks have them, too.
+    # All ranks have the same values.
     for name, value in want.items():
         check(torch.equal(hvd.broadcast(value, 0), value), name)
 
@@ -105,7 +109,7 @@ def case_same_bits():
 
 
 def case_layout():
-    """Parameters that travel together, their name and place."""
+    """Check the parameters of each bundle, its name and its place."""
     model = Mixed()
     optimizer = start(model)
     plain(model, optimizer, 0)
@@ -128,7 +132,8 @@ def case_layout():
 
 
 def case_missing():
-    """No gradient in the middle of a bundle: on some ranks, on all, always."""
+    """A gradient in the middle of a bundle is missing: on some ranks, on all,
+    always."""
     def turn(model, optimizer, step):
         without = {0: "b", 1: "b" if hvd.rank() else "", 2: "a",
                    3: "dh4"}.get(step, "")
@@ -139,7 +144,7 @@ def case_missing():
 
 
 def case_accumulated():
-    """Several passes a step, and gradients that are kept from step to step."""
+    """Several passes per step, and gradients kept from step to step."""
     def twice(model, optimizer, step):
         optimizer.zero_grad()
         for i in range(2):
@@ -162,9 +167,8 @@ def case_accumulated():
 
 
 def case_frozen():
-    """Some are frozen from the start, some for a while; with gradients that
-    were forgotten, and with some that were not: what torch does with those is
-    done with bundles, too."""
+    """Some parameters are frozen from the start, some for a while, with
+    gradients kept or set to None: bundles do with them what torch does."""
     for set_to_none in (True, False):
         def turn(model, optimizer, step, set_to_none=set_to_none):
             for name in ("b", "h1", "big"):
@@ -183,7 +187,7 @@ def case_frozen():
 
 
 def case_added():
-    """Parameters of a later group are in bundles by themselves."""
+    """Parameters of a later group get bundles of their own."""
     model, more = Mixed(), models.Net()
     hvd.broadcast_parameters(more.state_dict())
     optimizer = start(model)
@@ -203,7 +207,7 @@ def case_added():
 
 
 def case_parallel():
-    """DistributedDataParallel's gradients are in bundles, too."""
+    """DistributedDataParallel's gradients also form bundles."""
     results = []
     for how in (contextlib.nullcontext, alone):
         with how():

@@ -1,4 +1,4 @@
-# cases_device.py - gradients over the stage of a device; torch_device.py
+# cases_device.py - gradients through a device's stage; torch_device.py
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import time
@@ -13,8 +13,8 @@ from torch_rig import check, gloo, raises, run_cases
 
 
 def train_wide(steps=6):
-    """A model with a parameter of several pieces; returns its weights and the
-    optimizer."""
+    """Train a model with a parameter of several pieces; return its weights and
+    the optimizer."""
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(64, 2000), torch.nn.Tanh(),
                                 torch.nn.Linear(2000, 700, bias=False),
@@ -36,7 +36,7 @@ def kinds(optimizer):
 
 
 def case_staged():
-    """The same bits as without."""
+    """The bits are the same as without the stage."""
     got, optimizer = train_wide()
     check(kinds(optimizer) == {Staged}, kinds(optimizer))
     name = os.environ.pop("SUMWIRE_DEVICE")
@@ -47,7 +47,7 @@ def case_staged():
 
 
 class Held:
-    """As a stream that waits would: wait() returns at once."""
+    """Acts as a stream that waits: wait() returns at once."""
 
     def __init__(self, stage):
         self.stage, self.n = stage, 0
@@ -67,8 +67,7 @@ class Held:
 
 def case_held():
     """With a stream that waits, the next push waits for the last sum, and so
-    does the end. With a stream that cannot wait, as this device's, the thread
-    waits."""
+    does the end. This device's stream cannot wait, so the thread waits."""
     want, _ = train_wide()
     _, optimizer = train_wide(1)
     gradient = optimizer._gradients.bundles[0].shared
@@ -89,12 +88,12 @@ def case_held():
     got, _ = train_wide()
     check(got == want, "weights")
     check(stage.held, "wait() by the stream")
-    hvd.broadcast_object(None)  # all have come so far: else it might end at once
+    hvd.broadcast_object(None)  # barrier: otherwise the sum might end at once
 
 
 def case_held_to_the_end():
-    """The last one: who leaves has what a stream waits for, also from a rank
-    that comes late."""
+    """A rank that leaves completes the last sum that a stream waits for, also
+    with a late rank."""
     _, optimizer = train_wide(1)
     gradient = optimizer._gradients.bundles[0].shared
     stage, size = gradient.client, hvd.size()
@@ -113,8 +112,8 @@ def shared_of(name):
 
 
 def case_summed():
-    """allreduce and broadcast of the device's tensors, alone and in groups:
-    other sizes and types under one name, another type on the wire, no elements."""
+    """Sum and broadcast the device's tensors, alone and in groups: other sizes
+    and types under one name, another type on the wire, no elements."""
     ranks = sum(range(1, hvd.size() + 1))
     for n, dtype in ((7, torch.float32), (300000, torch.float32),
                      (7, torch.int64), (7, torch.float32)):
@@ -144,7 +143,7 @@ def case_summed():
 
 
 def case_hook():
-    """Buckets of torch's DDP go by the device, too."""
+    """Buckets of torch's DDP also use the device."""
     gloo()
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))
     model.register_comm_hook(None, hvd.allreduce_hook)
@@ -157,8 +156,8 @@ def case_hook():
 
 
 def case_summed_by_streams():
-    """Where streams wait, an error is the call's all the same: its thread waits
-    as well."""
+    """Where streams wait, the call still raises the error, because its thread
+    waits as well."""
     hvd.allreduce(torch.ones(4), name="s")
     shared = shared_of("allreduce.s")
     with Held(shared.client) as held:
@@ -168,7 +167,7 @@ def case_summed_by_streams():
 
 
 def case_differing():
-    """One rank has its tensor elsewhere: both hear of it, and go on."""
+    """One rank has its tensor elsewhere: both get an error and continue."""
     if hvd.rank():
         os.environ.pop("SUMWIRE_DEVICE")
     with raises(SumwireError, "another call", "of a device"
@@ -179,13 +178,13 @@ def case_differing():
 
 
 def case_not_at_all():
-    """One rank has no device: so nobody uses the stage."""
+    """One rank has no device, so no rank uses the stage."""
     _, optimizer = train_wide(2)
     check(Staged not in kinds(optimizer), kinds(optimizer))
 
 
 def case_written():
-    """While it is summed, by rank 1, whose device finds it."""
+    """Rank 1 writes during the sum, and its device detects it."""
     _, optimizer = train_wide(2)
     gradient = optimizer._gradients.bundles[0].shared
     stage = gradient.client
@@ -201,10 +200,10 @@ def case_written():
 
 
 def case_lost():
-    """All ranks know whose device it was."""
-    with raises(SumwireError, "rank 1", "device lost by option lost_after"):
+    """All ranks report whose device was lost."""
+    with raises(SumwireError, "rank 1", "it was lost: lost_after says so"):
         train_wide(1000)
-    os._exit(0)  # the job is over: there is nothing to leave
+    os._exit(0)  # the job has ended, so there is nothing to leave
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # cases_drawn.py - collectives drawn from a seed; run by torch_drawn.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""All ranks draw the same calls, of the default group and of others, which come
-and go; each rank draws for itself where its memory lies, and when and how it waits,
-if at all.  Each rank knows what all have given, small integers, so it computes
-itself what must come out, to the bit."""
+"""All ranks draw the same calls of the default group and of other groups, which
+are created and destroyed. Each rank draws for itself where its memory is, and
+when and how it waits, if at all. Each rank knows the contributions of all,
+small integers, so it computes the exact result itself."""
 import os
 import random
 
@@ -23,11 +23,11 @@ MOVED = [torch.uint8, torch.int16, torch.bool, torch.complex64]
 OPS = {ReduceOp.SUM: lambda x: x.sum(0), ReduceOp.PRODUCT: lambda x: x.prod(0),
        ReduceOp.MIN: lambda x: x.amin(0), ReduceOp.MAX: lambda x: x.amax(0),
        ReduceOp.AVG: lambda x: x.mean(0)}
-N_OPEN = 24  # calls that are waited for later
+N_OPEN = 24  # calls with a later wait
 
 
 class Group:
-    """The state that all ranks know; `handle` is torch's, at its members."""
+    """The state that all ranks know; `handle` is torch's, at members only."""
 
     def __init__(self, ranks, handle):
         self.ranks, self.handle = list(ranks), handle
@@ -41,7 +41,8 @@ class Group:
 
 
 class Draw:
-    """One run: `all` is drawn alike at all ranks, `own` at each for itself."""
+    """One run: `all` draws the same at all ranks, `own` differs from rank to
+    rank."""
 
     def __init__(self):
         self.all = random.Random(SEED)
@@ -53,14 +54,14 @@ class Draw:
     # --- memory ---
 
     def values(self, dtype, shape, rank):
-        """A rank's contribution to this call."""
+        """Return a rank's contribution to this call."""
         g = torch.Generator().manual_seed(self.n_calls * 64 + rank)
         low, high = (0, 2) if dtype in (torch.bool, torch.uint8) else (-3, 4)
         return torch.randint(low, high, shape, generator=g).to(dtype)
 
     def place(self, x, group):
-        """The same elements: of their own, within others, or in the backend's
-        memory."""
+        """Return the same elements in memory of their own, inside other memory,
+        or in the backend's memory."""
         how = self.own.choice(["own", "within", "odd", "shared"])
         if how == "own" or x.dtype in MOVED:
             return x.clone()
@@ -83,13 +84,13 @@ class Draw:
     def dtype(self, *more):
         return self.all.choice([*FLOATS, *INTEGERS, *more])
 
-    # --- calls: a work, and what must come out when it has ended ---
+    # --- calls: return the work and the expected result ---
 
     def given(self, group, dtype, shape):
         return torch.stack([self.values(dtype, shape, r) for r in group.ranks])
 
     def op(self, dtype, group):
-        """Averages of three are rounded."""
+        """Draw an operation; averages of three are rounded."""
         ops = [op for op in OPS if op != ReduceOp.AVG or
                dtype.is_floating_point and group.n != 3]
         return self.all.choice([ReduceOp.SUM, *ops])
@@ -178,7 +179,7 @@ class Draw:
                              async_op=True), [y], [whole[group.me()]])
 
     def all_to_all_single(self, group):
-        """As many rows from one to another as this says."""
+        """Draw the number of rows from each rank to each other."""
         dtype, me = self.dtype(), group.me()
         rows = [[self.all.randrange(4) for _ in group.ranks]
                 for _ in group.ranks]
@@ -195,7 +196,7 @@ class Draw:
         return dist.barrier(group.handle, async_op=True), [], []
 
     def send(self, group):
-        """Each to the next one, and from the one before."""
+        """Send to the next rank, and receive from the one before."""
         dtype, shape, me = self.dtype(), self.shape(1), group.me()
         if group.n == 1:
             return None, [], []
@@ -225,7 +226,7 @@ class Draw:
                  self.gather, self.scatter, self.all_to_all_single, self.send,
                  self.objects]
         weights = [8, 4, 4, 4, 4, 4, 2, 1, 1, 1, 1, 1, 1]
-        state = self.all.getrandbits(64)  # a rank outside draws none of it
+        state = self.all.getrandbits(64)  # a rank outside skips the group's draws
         [kind] = self.all.choices(kinds, weights)
         group = self.all.choice(self.groups)
         self.n_calls += 1
@@ -236,7 +237,7 @@ class Draw:
         work, got, want = kind(group)
         self.all = rest
         if work and self.own.random() < 0.05:
-            return  # nobody waits for it, and its memory is given back
+            return  # never waited for, and its memory is reused
         self.open.append((group, what, work, got, want))
 
     def end(self, i):
@@ -253,14 +254,14 @@ class Draw:
             self.end(self.own.randrange(len(self.open)))
 
     def regroup(self):
-        """A group more, or one less, whose calls have been waited for or not."""
+        """Create a group, or destroy one, after waiting for its calls or not."""
         if len(self.groups) > 4:
             group = self.groups.pop(self.all.randrange(1, len(self.groups)))
             for i in reversed(range(len(self.open))):
                 if self.open[i][0] is group:
                     self.end(i)
             if group.is_mine():
-                dist.barrier(group.handle)  # also for what nobody waits for
+                dist.barrier(group.handle)  # also completes calls without a wait
                 dist.destroy_process_group(group.handle)
             return
         n = dist.get_world_size()
@@ -279,7 +280,7 @@ def case_drawn():
 
 
 def reduced(op, all_of):
-    """In the type that it has: nothing is rounded."""
+    """Reduce in the given type, without rounding."""
     return OPS[op](all_of).to(all_of.dtype)
 
 

@@ -16,12 +16,12 @@ from sumwire.distributed import agents
 from torch_rig import check, raises, run_cases
 
 LIMIT_S = 3
-SOON_S = 15  # for a death to be known, on a machine that does much else
-FORK_S = 120  # for a child to end
+SOON_S = 15  # until a death is known on a busy machine
+FORK_S = 120  # until a child ends
 
 
 def child_code(run):
-    """Return the exit of a forked child that does this."""
+    """Return the exit status of a forked child that runs this."""
     pid = os.fork()
     if not pid:
         run()
@@ -38,7 +38,7 @@ def child_code(run):
 
 
 def in_child():
-    """It is no member."""
+    """Check that the child is no member."""
     with raises(SumwireError, "forked"):
         dist.all_reduce(torch.ones(1))
 
@@ -63,8 +63,8 @@ def work_with_future():
 
 
 def case_forked_while_watched():
-    """Works with futures have a thread, which a child has not; with works that
-    are open."""
+    """Works with futures have a thread that a child lacks; fork with open
+    works."""
     store = dist.distributed_c10d._get_default_store()
     if dist.get_rank() == 0:
         works = [work_with_future()]
@@ -84,7 +84,8 @@ def case_forked_while_watched():
 
 
 def case_closed_by_a_callback():
-    """All groups, once it has waited for a future of its own."""
+    """A callback destroys all groups after it has waited for a future of its
+    own."""
     def end(future):
         work_with_future().get_future().wait()
         dist.destroy_process_group()
@@ -113,7 +114,7 @@ def case_loaders():
 
 
 def case_many_groups():
-    """More than may be open at once."""
+    """Create more groups than may be open at once."""
     for _ in range(300):
         group = dist.new_group()
         x = torch.ones(10)
@@ -123,7 +124,7 @@ def case_many_groups():
 
 
 def case_closed():
-    """A rank that waits for one that has ended the group learns it."""
+    """A rank gets an error when it waits for one that has ended the group."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     if dist.get_rank():
@@ -147,7 +148,7 @@ def case_limit():
 
 
 def case_left():
-    """One ends its part early; the others have a group of their own."""
+    """One rank ends its part early; the others have a group of their own."""
     rest = dist.new_group(list(range(1, dist.get_world_size())))
     dist.barrier()
     for _ in range(100 if dist.get_rank() else 0):
@@ -160,11 +161,11 @@ def case_left():
     dist.destroy_process_group()
 
 
-# --- cases that one rank does not survive ---
+# --- cases in which one rank dies ---
 
 def check_rest(group, n, seed):
-    """Exactly: the sum over ranks 0 to n - 1, as it is waited for in three ways,
-    with others of other kinds."""
+    """Check the exact sum over ranks 0 to n - 1, waited for in three ways, and
+    collectives of other kinds."""
     me = dist.get_rank()
     tensors = [value(me, seed + i, size)
                for i, size in enumerate((1, 5000, 700001))]
@@ -189,8 +190,8 @@ def value(rank, seed, size):
 
 
 def without_the_last(end, *texts):
-    """All others wait for it when it ends so; what they hear has the texts.
-    Returns the group of the others, and how many these are."""
+    """End the last rank while all others wait for it; their errors must have
+    these texts. Return the group of the others, and its size."""
     me, n = dist.get_rank(), dist.get_world_size() - 1
     store = dist.distributed_c10d._get_default_store()
     rest = dist.new_group(list(range(n)))
@@ -216,7 +217,7 @@ def kill():
 
 
 def case_the_last_is_killed():
-    """The others go on in groups without it."""
+    """The others continue in groups without it."""
     rest, n = without_the_last(kill, f"rank {dist.get_world_size() - 1} (")
     for seed in range(1, 10):
         check_rest(rest, n, seed)
@@ -230,13 +231,14 @@ def case_the_last_is_killed():
 
 
 def kill_with_agent():
-    """Its folder stays, until another agent starts."""
+    """Its folder stays until another agent starts."""
     os.kill(agent_pid(agent_of_rank()[0]), signal.SIGKILL)
     kill()
 
 
 def case_the_last_machine_dies():
-    """A group that summed a part of all ends with it."""
+    """The dead machine's agent summed a part for all groups, so every group
+    ends."""
     rest, _ = without_the_last(kill_with_agent, " silent for ")
     with raises(SumwireError, " silent for "):
         dist.all_reduce(torch.ones(1 << 20), group=rest)
@@ -270,7 +272,7 @@ def case_is_killed():
 
 
 def case_is_killed_in_ddp():
-    """Its buckets are waited for by torch's C++ half."""
+    """torch's C++ half waits for DDP's buckets."""
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(99, 9))
     for step in range(1 << 30):
         model(torch.ones(5, 99)).mean().backward()

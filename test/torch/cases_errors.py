@@ -1,4 +1,4 @@
-# cases_errors.py - what errors say, and what survives them; by torch_backend.py
+# cases_errors.py - the text of errors, and what continues; by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import datetime
@@ -24,7 +24,7 @@ from sumwire import SumwireError, collectives, library, locks
 from sumwire.distributed import attachment
 from torch_rig import check, raises, run_cases
 
-SOON_S = 60  # for what takes milliseconds
+SOON_S = 60  # for events that take milliseconds
 
 
 def attached():
@@ -38,7 +38,8 @@ def check_sum():
 
 
 def caught(call, *texts):
-    """The error that it raises, as a program of torch's catches it."""
+    """Return the error that the call raises, as a program of torch's catches
+    it."""
     try:
         call()
     except dist.DistBackendError as e:
@@ -50,8 +51,8 @@ def caught(call, *texts):
 
 
 def case_timeouts_are_named():
-    """At all members, by the code of other backends, and by their words:
-    programs, PyTorch's own tests among them, search for " timeout "."""
+    """All members get it with the code and the words of other backends:
+    programs, and PyTorch's own tests, search for " timeout "."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
     dist.barrier(group)
     if dist.get_rank():
@@ -68,8 +69,8 @@ def case_timeouts_are_named():
 
 
 def case_flight_recorder():
-    """PyTorch's analyser names the rank that called too late, from files that all ranks
-    write when the group's timeout ends a collective."""
+    """PyTorch's analyser names the rank that called too late, from files that
+    all ranks write when the group's timeout ends a collective."""
     me, folder = dist.get_rank(), common_folder()
     os.environ["TORCH_FR_DUMP_TEMP_FILE"] = os.path.join(folder, "rank_")
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
@@ -98,7 +99,7 @@ def case_flight_recorder():
 
 
 def check_analysis(folder, text):
-    """PyTorch's analyser says so of the files of all ranks."""
+    """Check the analyser's output for the files of all ranks."""
     if not importlib.util.find_spec("torch.distributed.flight_recorder"):
         return
     p = subprocess.run([sys.executable, "-m", "torch.distributed.flight_recorder.fr_trace",
@@ -108,8 +109,8 @@ def check_analysis(folder, text):
 
 
 def case_flight_recorder_elsewhere():
-    """It names the rank that computes and does not call again, or has never called in the
-    group, and whose child leaves meanwhile."""
+    """The analyser names a rank that computes and stops calling, or that has
+    never called in the group, while its child leaves."""
     me = dist.get_rank()
     for n_calls in 2, 0:
         folder = common_folder()
@@ -141,7 +142,7 @@ def common_folder():
 
 
 def case_profiler():
-    """Its trace has our collectives by name, with their time."""
+    """The profiler's trace has our collectives by name, with their duration."""
     groups = [dist.new_group([r]) for r in range(dist.get_world_size())]
     with torch.profiler.profile() as seen:
         for _ in range(2):
@@ -153,7 +154,8 @@ def case_profiler():
 
 
 def case_errors_are_torchs():
-    """Errors of groups, of waits, and of the library's answers."""
+    """Errors of groups, of waits, and of the library's answers have torch's
+    types."""
     group = dist.new_group()
     dist.barrier(group)
     dist.barrier()  # an abort may fail a barrier that others still wait for
@@ -177,8 +179,8 @@ def case_errors_are_torchs():
 
 
 def case_barrier_blocks_nobody():
-    """It waits for earlier calls, and the thread that tells ends does not: it
-    goes on to tell those of other groups."""
+    """A barrier waits for earlier calls without blocking the thread that
+    reports ends, which continues with other groups."""
     group, other = dist.new_group(), dist.new_group()
     for each in group, other:
         dist.barrier(each)
@@ -189,7 +191,7 @@ def case_barrier_blocks_nobody():
         barrier = dist.barrier(group, async_op=True)
     future = barrier.get_future()
     told = threading.Event()
-    for _ in range(2):  # behind it
+    for _ in range(2):  # calls after the barrier
         dist.all_reduce(torch.ones(1), group=other,
                         async_op=True).get_future().then(lambda _: told.set())
         check(told.wait(SOON_S), "ends of another group are not told")
@@ -203,8 +205,8 @@ def case_barrier_blocks_nobody():
 
 
 def case_interrupted_start():
-    """Ctrl-C when the library has begun a collective, before Python knows: its
-    tensor stays, and its end is seen."""
+    """Ctrl-C arrives after the library has begun a collective, before Python
+    knows: the tensor stays alive, and the end is seen."""
     group = dist.new_group()
     dist.barrier(group)
     calls = attached().calls
@@ -247,7 +249,7 @@ def held_by(lock, is_held, may_go):
 
 
 def all_of_ours():
-    """Locks that objects and modules of the package have."""
+    """Return the locks of the package's objects and modules."""
     kind = type(threading.Lock())
     found = set()
     for each in gc.get_objects():
@@ -263,7 +265,7 @@ def all_of_ours():
 
 
 def case_forked_while_locked():
-    """Other threads hold every lock: a child ends with an error, at once."""
+    """Other threads hold every lock: a child ends with an error at once."""
     for name in "allocate_tensor", "all_reduce", "push":
         is_held, may_go, threads = [], threading.Event(), []
         for lock in all_of_ours():
@@ -289,12 +291,12 @@ def case_forked_while_locked():
 
 
 def in_child(name):
-    """Mistakes that a child of a DataLoader may make."""
+    """Make mistakes that a child of a DataLoader may make."""
     ours = dist.group.WORLD._get_backend(torch.device("cpu"))
     if name == "allocate_tensor":
         ours.allocate_tensor(100, dtype=torch.float32,
                              device=torch.device("cpu"))
-        # and in a new attachment's memory, whose lock is another
+        # Also in a new attachment's memory, which has another lock.
         check(attached() is None, "it is a member")
     elif name == "all_reduce":
         with raises(SumwireError, "forked"):
@@ -308,7 +310,7 @@ def in_child(name):
 
 
 def case_ends_are_told():
-    """A close that takes too long is no silent success, and stops nothing."""
+    """A close that takes too long reports it, and stops nothing."""
     group = dist.new_group()
     dist.barrier(group)
     calls = attached().calls
@@ -328,7 +330,7 @@ def case_ends_are_told():
 
 
 def case_group_that_cannot_have_a_timeout():
-    """It is closed, so its name is free."""
+    """The group is closed, so its name is free."""
     calls = attached().calls
     ranks = [calls.client.rank]
     with unittest.mock.patch.object(calls.lib, "sw_group_set_timeout",

@@ -1,4 +1,4 @@
-# cases_faults.py - what users get wrong, and what breaks; by torch_faults.py
+# cases_faults.py - user errors and failures; by torch_faults.py
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import os
@@ -29,7 +29,7 @@ def one_step(model, optimizer):
 
 
 def case_other_models():
-    """All ranks get the same error, and the job lives on."""
+    """All ranks get the same error, and the job continues."""
     rank = hvd.rank()
     wide = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 5 + rank))
     texts = "'1.weight'", "(5, 8) on rank 0", "(6, 8) on rank 1"
@@ -55,21 +55,21 @@ def case_other_models():
 
 
 def fails(call, *texts):
-    """On all ranks, with a sentence that names both."""
+    """Check that the call fails on all ranks, with a sentence that names both."""
     with raises(hvd.SumwireError, "SW_EMISMATCH", "rank 0", "rank 1",
                 f"this is rank {hvd.rank()}, which calls ", *texts):
         call()
 
 
 def works(name, shape=(2, 3)):
-    """The same call goes well when all make it."""
+    """Check that the same call succeeds when all make it."""
     ones = torch.ones(shape)
     check(torch.equal(hvd.allreduce(ones, name=name), ones), f"{name} works")
 
 
 def case_other_sizes():
-    """A call that differs fails on all ranks, with both; the next one, and the
-    job, go on."""
+    """A mismatched call fails on all ranks, and the error names both calls; the
+    next call and the job continue."""
     rank = hvd.rank()
     other = torch.ones((2, 3) if rank else (3, 2))
     for texts in ("300", "301"), (f"{300 + rank}",):
@@ -96,7 +96,7 @@ def case_other_sizes():
 
 
 def case_known_sizes():
-    """A name that was used with two sizes: a rank that takes the wrong one."""
+    """A name was used with two sizes, and one rank calls with the wrong one."""
     rank = hvd.rank()
     for shape in (3,), (70000,), (3,):
         works("two", shape)
@@ -162,7 +162,7 @@ class Stubborn:
 
 
 def case_what_cannot_be_sent():
-    """All ranks hear it from the root, and the job goes on."""
+    """All ranks get the root's error, and the job continues."""
     is_root = hvd.rank() == 1
     for obj, why in (lambda: 0, "lambda"), (Stubborn(), "on purpose"):
         with raises(TypeError, "rank 1", "cannot be pickled", why):
@@ -177,7 +177,7 @@ def case_what_cannot_be_sent():
 
 
 class Evil:
-    """Unpickling it makes a file."""
+    """Creates a file when unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -193,7 +193,7 @@ class Bytes(bytes):
 
 def case_pickles_are_not_executed():
     """One rank sends a pickle where the library expects its own data: the other
-    does not execute it, and says who sent it."""
+    rank does not execute it, and names the sender."""
     path = os.environ["TEST_STORE"] + ".evil"
     sent = Bytes(pickle.dumps(Evil(path)))
     rank, fake = hvd.rank(), types.SimpleNamespace(
@@ -215,13 +215,13 @@ def case_pickles_are_not_executed():
         check(rank == who or f"rank {who} sent what is not JSON" in error,
               error)
 
-    # where ranks differ, each says what it has
+    # Where ranks differ, each reports its own state.
     sends_pickles(1, lambda: hvd.broadcast_parameters(
         nn.Linear(1, 1 + rank).state_dict()))
-    # the order of use
+    # Here the order of use differs.
     model = nn.Linear(8, 2)
     sends_pickles(0, lambda: one_step(model, start(model)))
-    # options and state
+    # Here options and state differ.
     sends_pickles(0, lambda: hvd.broadcast_optimizer_state(
         torch.optim.SGD(model.parameters(), lr=0.1)))
 
@@ -281,12 +281,12 @@ def case_names():
 
 
 def case_changed_parameter():
-    """Its type, after its gradient had been given a place."""
+    """The type of a parameter changes after its gradient got a place."""
     model = nn.Linear(8, 2)
     optimizer = start(model)
     one_step(model, optimizer)
     optimizer.zero_grad()
-    model.double()  # torch makes AccumulateGrad nodes without our hooks
+    model.double()  # torch then makes AccumulateGrad nodes without our hooks
     model(torch.ones(4, 8, dtype=torch.float64)).sum().backward()
     with raises(RuntimeError, "'weight' is of torch.float64",
                 "was of torch.float32", "create it again"):
@@ -334,14 +334,14 @@ def case_shutdown():
 
 
 def case_jobs():
-    """One job after the other; nobody waits for the others to leave."""
+    """Run one job after another; no rank waits until the others have left."""
     for _ in range(30):
         hvd.init()
         hvd.barrier()
         hvd.shutdown()
 
 
-# --- cases that one rank does not survive; the other must say why ---
+# --- cases in which one rank dies; the other must report why ---
 
 def train_on(limit_s=60):
     model = nn.Linear(8, 200)
@@ -381,7 +381,8 @@ def case_until_the_end():
 
 
 def case_waits():
-    """Rank 1 never sums: rank 0 is interrupted, or told after the limit."""
+    """Rank 1 never sums: rank 0 is interrupted, or gets an error after the
+    limit."""
     if hvd.rank() == 1:
         time.sleep(3600)
     print("waiting", flush=True)

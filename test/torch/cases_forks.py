@@ -1,6 +1,6 @@
 # cases_forks.py - a process of fork_server.py; by torch_faults.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""cases_forks.py HOW: says what it has, reads a line, and ends so."""
+"""cases_forks.py HOW: print its state, read a line, and end in the way HOW."""
 import json
 import os
 import signal
@@ -11,7 +11,7 @@ print(json.dumps({
     "environment": [os.environ.get(name) for name in ("TEST_ADDED", "HOME")],
     "is a session": os.getsid(0) == os.getpid(),
     "threads": len(os.listdir("/proc/self/task")),
-    # except that of the folder itself
+    # Do not count the descriptor of the folder itself.
     "files": len(os.listdir("/proc/self/fd")) - 1,
     "has torch": "torch" in sys.modules,
     "has sumwire": any(m.startswith("sumwire") for m in sys.modules)}),

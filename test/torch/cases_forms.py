@@ -1,4 +1,5 @@
-# cases_forms.py - forms of calls that gloo takes, too; run by torch_backend.py
+# cases_forms.py - forms of calls that gloo also accepts; run by
+# torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import unittest.mock
@@ -13,7 +14,7 @@ from torch_rig import check, run_cases
 
 
 def case_unwaited():
-    """After a barrier they are there."""
+    """After a barrier, results of calls without a wait are complete."""
     for group, _ in twins():
         n = dist.get_world_size(group)
         for elems in 10, 1000, 100000:
@@ -29,7 +30,7 @@ def case_unwaited():
 
 
 def case_looked_at_late():
-    """An ended work is never given up, however late it is checked."""
+    """A completed work never times out, however late it is checked."""
     lib = unittest.mock.Mock(**{"sw_poll.return_value": 0})
     calls = collectives.Calls(unittest.mock.Mock(lib=lib))
     group, ends = collectives.Group("g", 1), []
@@ -42,7 +43,7 @@ def case_looked_at_late():
 
 
 def case_short_forms():
-    """Methods of the group, and of its backend."""
+    """Call methods of the group, and of its backend."""
     for group, gloo in twins():
         group = group or dist.group.WORLD
         want = short_forms(gloo)
@@ -57,7 +58,7 @@ def short_forms(group):
     got = []
 
     def of(call, rank=me):
-        """The effect on this rank's tensor, or on that rank alone."""
+        """Return the effect on this rank's tensor, or on that rank alone."""
         x = torch.full((3,), 1. + me)
         call(x).wait()
         got.append(x if me == rank else torch.empty(0))

@@ -1,4 +1,4 @@
-# cases_hierarchical.py - gradients summed on each machine first, on two of them
+# cases_hierarchical.py - gradients summed within each of two machines first
 # SPDX-License-Identifier: BSD-3-Clause
 """By torch_hierarchical.py."""
 import os
@@ -16,12 +16,13 @@ from sumwire.client import SumwireError
 from torch_rig import check, raises, run_cases
 
 SIZES = (1, 3, 33, 5000, 70001, 400000)
-ALONE = 3  # it is a bundle
+ALONE = 3  # a bundle
 DTYPES = (torch.float32, torch.float64, torch.float16)
 
 
 class Many(nn.Module):
-    """Parameters of all sizes and types; who has_order uses them backwards."""
+    """Parameters of all sizes and types; with has_order they are used
+    backwards."""
 
     def __init__(self, dtypes=DTYPES):
         super().__init__()
@@ -34,7 +35,7 @@ class Many(nn.Module):
 
 
 def whole(i, n, rank, step, dtype):
-    """Numbers whose sums are exact."""
+    """Return numbers whose sums are exact."""
     return ((torch.arange(n) * (rank + 3) + i + step) % 51).to(dtype)
 
 
@@ -50,7 +51,7 @@ def make(model, hierarchical=True, **options):
 
 
 def one_step(model, optimizer, step, order=None, without=(), value=whole):
-    """The gradients that it gave."""
+    """Make one step; return its gradients."""
     optimizer.zero_grad()
     order = order or range(len(model.parts))
     model(values_of(model, hvd.rank(), step, value), order,
@@ -60,7 +61,7 @@ def one_step(model, optimizer, step, order=None, without=(), value=whole):
 
 
 def wanted(model, step, value=whole):
-    """In f64."""
+    """Return the expected gradients, computed in f64."""
     every = [values_of(model, r, step, value) for r in range(hvd.size())]
     return [sum(v.double() for v in each) for each in zip(*every)]
 
@@ -85,7 +86,7 @@ def case_sums():
 
 
 def case_averages():
-    """Divided once: by four, without a rounding."""
+    """The sum is divided once, by four, so without rounding."""
     model = Many()
     optimizer = make(model)
     for step in range(2):
@@ -99,7 +100,8 @@ def random(i, n, rank, step, dtype):
 
 
 def case_floats():
-    """Within the roundings of so many additions; a flat sum is, too."""
+    """Rounding errors stay within those of as many additions, as for a flat
+    sum."""
     for hierarchical in (True, False):
         model = Many()
         got = one_step(model, make(model, hierarchical, op=hvd.Sum), 0,
@@ -113,7 +115,7 @@ def case_floats():
 
 
 def case_any_order():
-    """Each rank's backward makes gradients in an order of its own."""
+    """Each rank's backward produces gradients in an order of its own."""
     model = Many()
     optimizer = make(model, op=hvd.Sum)
     n = len(model.parts)
@@ -125,7 +127,7 @@ def case_any_order():
 
 
 def case_missing():
-    """Gradients that a rank has not are zeros; frozen ones nobody sends."""
+    """Missing gradients count as zeros; no rank sends frozen ones."""
     model = Many()
     optimizer = make(model, op=hvd.Sum)
     out = len(model.parts) - 1
@@ -187,7 +189,7 @@ def case_options():
 
 
 def case_parallel():
-    """DistributedDataParallel, two that share a backward, and a sum beside."""
+    """DistributedDataParallel: two models in one backward, and a separate sum."""
     pair = [Many((torch.float32,)) for _ in range(2)]
     wrapped = [hvd.DistributedDataParallel(m, hierarchical=True) for m in pair]
     for step in range(3):
@@ -212,7 +214,7 @@ def case_by_variable():
 
 
 def case_refused():
-    """By all, with one sentence; the job goes on."""
+    """All ranks refuse with one sentence; the job continues."""
     model = Many()
     with raises(SumwireError, "hierarchical: rank 0: nccl adds tensors of CUDA "
                 "devices, not of the cpu"):
@@ -227,7 +229,7 @@ def case_differing():
 
 
 def by_stream():
-    """(model, optimizer, its sums) after a step."""
+    """Return (model, optimizer, its sums) after a step."""
     model = Many((torch.float32,))
     optimizer = make(model, op=hvd.Sum)
     one_step(model, optimizer, 0)
@@ -243,8 +245,8 @@ def backward(model, optimizer, step):
 
 
 def case_by_stream():
-    """Nothing of a step is done before its synchronize() returns; that of the
-    next one waits for it."""
+    """synchronize() returns before a step's sums complete; the next step's
+    synchronize() waits for them."""
     model, optimizer, sums = by_stream()
     gate = sums.stream.stream.gate
     for step in range(1, 5):
@@ -265,7 +267,8 @@ def case_by_stream():
 
 
 def case_by_stream_fails():
-    """An error of a step is that of the next one; at the end, of shutdown()."""
+    """The next step raises a step's error; after the last step, shutdown()
+    does."""
     model, optimizer, sums = by_stream()
     backward(model, optimizer, 1)
     optimizer.synchronize()
@@ -284,7 +287,7 @@ def case_uneven():
 
 
 def steps_until(rank, what):
-    """The fate of one rank, after some steps, in the middle of one."""
+    """Make one rank meet its fate in the middle of a step."""
     model = Many()
     optimizer = make(model)
     for step in range(1000):
@@ -311,7 +314,7 @@ def case_is_late():
 
 
 def case_gives_up():
-    """An error inside of the sums' own code, as by a full memory."""
+    """Raise an error inside the sums' own code, as for exhausted memory."""
     model = Many()
     optimizer = make(model)
     one_step(model, optimizer, 0)
@@ -324,7 +327,7 @@ def case_gives_up():
         one_step(model, optimizer, 1)
     with raises(SumwireError, "rank 0: ValueError: given up"):
         optimizer.synchronize()
-    time.sleep(3)  # the others are told while it is there
+    time.sleep(3)  # until the others have the error
 
 
 def case_recorded():

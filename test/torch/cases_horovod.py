@@ -1,6 +1,6 @@
-# cases_horovod.py - what Horovod's scripts call; run by torch_horovod.py
+# cases_horovod.py - calls that Horovod's scripts make; run by torch_horovod.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks have tensors whose values say where they come from."""
+"""The values of a tensor identify the rank that made it."""
 import json
 import os
 import tempfile
@@ -22,7 +22,7 @@ SHAPES = [(4,), (4, 3), (4, 3, 2)]
 
 
 def full(rank, shape, dtype=torch.float32):
-    """Return a rank's tensor, whichever rank asks."""
+    """Return the tensor of any rank."""
     return torch.full(shape, rank + 1).to(dtype)
 
 
@@ -39,7 +39,8 @@ def ranks():
 
 
 def case_timeline():
-    """A Chrome trace: a row for each tensor and group, pairs with all bytes, in order."""
+    """The timeline is a Chrome trace: a row for each tensor and group,
+    begin/end pairs with all bytes, in order."""
     path = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + "timeline_%r"
     hvd.start_timeline(path)
     with raises(ValueError):
@@ -64,18 +65,19 @@ def case_timeline():
 
 
 def case_rounds():
-    """A gradient, as often as a user of BYTEPS_TRACE_ON has it summed."""
+    """Sum a gradient 25 times, for the rounds that BYTEPS_TRACE_ON records."""
     for _ in range(25):
         hvd.allreduce(torch.ones(1000), name="gradient")
 
 
 def case_recorded():
-    """A gradient, and those of a model, until the test has recorded some."""
+    """Sum a gradient, and a model's gradients, until the test has recorded
+    some."""
     model = torch.nn.Linear(100, 100)
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
     done = os.environ["RECORDED"]
     is_over = torch.zeros(1)
-    while not is_over:  # all ranks end with the same step
+    while not is_over:  # all ranks end after the same step
         model(torch.ones(1, 100)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -132,7 +134,7 @@ def case_allgather():
             got = hvd.allgather(mine(shape, dtype))
             check(same(got, torch.cat([full(r, shape, dtype) for r in ranks()])),
                   f"{dtype} {shape}")
-            # None at rank 0
+            # rank 0 has no rows
             got = hvd.allgather(mine((3 * hvd.rank(), *shape[1:]), dtype))
             check(same(got, torch.cat([full(r, (3 * r, *shape[1:]), dtype)
                                        for r in ranks()])),
@@ -154,7 +156,7 @@ def case_allgather():
 
 
 def case_allgather_gradient():
-    """The average of what the ranks give for this rank's rows."""
+    """The gradient is the average of all ranks' gradients for this rank's rows."""
     x = torch.ones(hvd.rank() + 1, 2, requires_grad=True)
     y = hvd.allgather(x)
     y.backward(torch.full_like(y, hvd.rank() + 1.))
@@ -163,7 +165,7 @@ def case_allgather_gradient():
 
 
 def case_differences():
-    """Every rank gets an error that has both calls; the next call is right."""
+    """Every rank gets an error with both calls; the next call succeeds."""
     other = hvd.rank() == hvd.size() - 1
     last = f"rank {hvd.size() - 1} called allgather"
     with raises(hvd.HorovodInternalError, "rank 0 called allgather of float32",
@@ -303,7 +305,7 @@ def case_process_sets():
 
 
 def train_in_a_set(chosen):
-    """Members step with their average, the others with their own gradients."""
+    """Members step with their average, other ranks with their own gradients."""
     model = nn.Linear(2, 1)
     nn.init.ones_(model.weight)
     nn.init.zeros_(model.bias)
@@ -336,7 +338,8 @@ def case_sparse():
 
 
 def train_sparse_only():
-    """An optimizer that takes sparse gradients alone, with sums made dense."""
+    """Train an optimizer that accepts only sparse gradients, with sums made
+    dense."""
     model = nn.Embedding(9, 2, sparse=True)
     hvd.broadcast_parameters(model.state_dict())
     before = model.weight.detach().clone()
@@ -354,7 +357,8 @@ def train_sparse_only():
 
 
 def train_sparse(kind, distributed):
-    """Against the same steps with dense gradients; rank 0 has none in the last."""
+    """Compare with the same steps with dense gradients; rank 0 has no gradient
+    in the last."""
     torch.manual_seed(3)
     pair = [nn.Sequential(kind(20, 4, sparse=s), nn.Linear(4, 1))
             for s in (True, False)]
@@ -377,7 +381,7 @@ def train_sparse(kind, distributed):
 
 
 class Halves(hvd.Compressor):
-    """Sends half of the values, and says so to nobody."""
+    """Sends half of the values without declaring it."""
 
     @staticmethod
     def compress(tensor):
@@ -420,7 +424,7 @@ def case_compressors():
 
 
 def case_optimizers():
-    """Small things that scripts look at."""
+    """Check minor attributes that scripts use."""
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     model[0].bias.requires_grad_(False)
     optimizer = hvd.DistributedOptimizer(
@@ -446,7 +450,7 @@ def case_optimizers():
 
 
 def case_many_parameters():
-    """More than the 4,096 tensors that an agent takes of a process."""
+    """Use more than the 4,096 tensors that an agent accepts from a process."""
     parameters = nn.ParameterList([nn.Parameter(torch.zeros(4200))
                                    for _ in range(4200)])
     optimizer = hvd.DistributedOptimizer(
@@ -459,7 +463,7 @@ def case_many_parameters():
 
 
 def case_join():
-    """Ranks run out of data in turn; zeros are added for them."""
+    """Ranks run out of data in turn; zeros replace their gradients."""
     n, me = hvd.size(), hvd.rank()
     for first in range(n):
         for is_new in (False, True):
@@ -487,8 +491,8 @@ def case_join():
 
 
 def case_join_refuses():
-    """Other operations than allreduce fail at the ranks that call them, also
-    if they are the first of the job."""
+    """Operations other than allreduce fail at their callers, also as the first
+    call of the job."""
     last = hvd.size() - 1
     calls = [lambda: hvd.broadcast(torch.ones(3), 0),
              lambda: hvd.allgather(torch.ones(2)),
@@ -537,7 +541,7 @@ def case_join_training():
 
 
 def case_again():
-    """A process leaves the job, and enters it with process sets."""
+    """A process leaves the job, and joins again with process sets."""
     hvd.shutdown()
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -556,7 +560,7 @@ def case_again():
 
 
 def case_gives_up():
-    """The late rank gets the error of the one that has given up, not a sum."""
+    """The late rank gets the error of the rank that has given up, not a sum."""
     x = torch.ones(3)
     hvd.allreduce(x, name="x")
     late = hvd.rank() == hvd.size() - 1

@@ -1,8 +1,9 @@
-# cases_horovods.py - what Horovod's tests ask of each call; by torch_horovod.py
+# cases_horovods.py - the checks of Horovod's tests for each call; by
+# torch_horovod.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operation with every type, in one, two and three dimensions, of all ranks
-and of process sets: values, gradients, and the errors that all ranks must get when
-they disagree, after which the next call works."""
+"""Every operation with every type, in one, two and three dimensions, on all
+ranks and on process sets: check values, gradients, and the errors that all
+ranks must get when they disagree. After an error the next call works."""
 import inspect
 import itertools
 
@@ -19,11 +20,11 @@ MOVED = [*SUMMED, torch.int16, torch.bool]
 FLOATS = [torch.float32, torch.float64]
 DIMS = [1, 2, 3]
 ROWS = [17, 32, 81, 12, 15, 23]
-EXACT = 8  # |values| whose sums every type holds
+EXACT = 8  # limit of |values|, so that every type holds their sums
 
 
 def drawn(dtype, dim, seed=0, rank=None):
-    """The tensor of a rank, small whole numbers."""
+    """Return the tensor of a rank, small whole numbers."""
     rank = hvd.rank() if rank is None else rank
     g = torch.Generator().manual_seed(100 * seed + rank)
     low = 0 if dtype in (torch.uint8, torch.bool) else -EXACT
@@ -48,7 +49,7 @@ def summed(dtype, dim, ranks, seed=0):
 
 
 def case_sums():
-    """allreduce in all of its forms, alone and in groups."""
+    """Check allreduce in all of its forms, alone and in groups."""
     handles = []
     for dtype, dim in itertools.product(SUMMED, DIMS):
         x, want = drawn(dtype, dim), summed(dtype, dim, everyone())
@@ -70,7 +71,7 @@ def case_sums():
 
 
 def case_averages():
-    """Averages of equal tensors are these tensors, also of whole numbers."""
+    """The average of equal tensors equals them, also for whole numbers."""
     for dtype, dim in itertools.product(SUMMED, DIMS):
         x = drawn(dtype, dim, rank=0).abs() % 4
         same(hvd.allreduce(x), x, f"average of {dtype}")
@@ -86,7 +87,7 @@ def case_extremes():
         for op, want in ((hvd.Min, wide.amin(0)), (hvd.Max, wide.amax(0)),
                          (hvd.Product, wide.prod(0))):
             if op == hvd.Product and dtype in (torch.uint8, torch.int8):
-                continue  # they wrap
+                continue  # sums wrap
             same(hvd.allreduce(drawn(dtype, dim), op=op), want.to(dtype),
                  f"{op} of {dtype}")
 
@@ -111,7 +112,7 @@ def case_factors():
 
 
 def disagree(call, *texts):
-    """All ranks get an error, and the next sum is right."""
+    """Check that all ranks get an error, and that the next sum is right."""
     with raises(RuntimeError, *texts):
         call()
     same(hvd.allreduce(torch.ones(3), op=hvd.Sum),
@@ -140,7 +141,7 @@ def case_disagreements():
 
 
 def case_arguments():
-    """Errors of one rank's own arguments; each is a ValueError."""
+    """Check errors of one rank's own arguments; each is a ValueError."""
     n = hvd.size()
     for splits, rows in ((None, n + 1), (torch.ones(n, dtype=torch.int32),
                                          n - 1),
@@ -188,7 +189,8 @@ def case_broadcasts():
 
 
 def rows_for(ranks, dim, dtype):
-    """rank + 1 rows for each of the ranks, of that rank's number."""
+    """Return rank + 1 rows for each of the ranks, filled with that rank's
+    number."""
     x = torch.tensor([i % 2 for i in range(len(ranks))
                       for _ in range(hvd.rank() + 1)])
     return x.reshape(-1, *[1] * (dim - 1)).expand(
@@ -233,7 +235,7 @@ def case_parts():
 
 
 def case_gradients():
-    """Gradients of broadcast and allgather are averages, as Horovod's."""
+    """Gradients of broadcast and allgather are averages, as in Horovod."""
     n, me = hvd.size(), hvd.rank()
     for dtype, dim in itertools.product(FLOATS, DIMS):
         ones = torch.ones([7] * dim, dtype=dtype)
@@ -269,7 +271,7 @@ def case_gradients():
 
 
 def case_sets():
-    """Even and odd ranks do the same at the same time."""
+    """Even and odd ranks make the same calls at the same time."""
     sets = [hvd.add_process_set(list(everyone())[i::2]) for i in (0, 1)]
     mine = sets[hvd.rank() % 2]
     ranks, n, me = mine.ranks, mine.size(), mine.rank()
@@ -297,7 +299,7 @@ def case_sets():
 
 
 def case_joins():
-    """A rank that has joined counts as zeros; other calls are refused."""
+    """A rank that has joined counts as zeros; other operations are refused."""
     for dtype, first in itertools.product(
             [torch.int32, torch.int64, *FLOATS], (0, 1)):
         x = drawn(dtype, 2, rank=0) * hvd.size()
@@ -316,7 +318,8 @@ def case_joins():
 
 
 def optimizers():
-    """Optimizers of torch that Horovod's tests take, and their options."""
+    """Return the optimizers of torch that Horovod's tests use, with their
+    options."""
     found = [c for c in torch.optim.Optimizer.__subclasses__()
              if c.__module__.startswith("torch.optim") and c.__name__ not in (
                  "LBFGS", "SparseAdam", "Muon")]
@@ -342,8 +345,8 @@ def step(model, optimizer):
 
 
 def case_states():
-    """broadcast_parameters and broadcast_optimizer_state of every optimizer:
-    the values and types of rank 0."""
+    """Broadcast every optimizer: broadcast_parameters and
+    broadcast_optimizer_state give all ranks the values and types of rank 0."""
     few = {"lr": 0.2}
     many = [{"lr": 0.1, "momentum": 0.8, "weight_decay": 0.2, "nesterov": True,
              "betas": (0.9, 0.999), "etas": (0.8, 2.4),
@@ -353,7 +356,7 @@ def case_states():
              "step_sizes": (1e-7, 5)}]
     for kind in optimizers():
         model, optimizer = model_of(kind, few)
-        if hvd.rank() == 0:  # a checkpoint that only this rank has read
+        if hvd.rank() == 0:  # only this rank has read a checkpoint
             for p in model.parameters():
                 p.grad = torch.ones_like(p)
             with optimizer.skip_synchronize():
@@ -371,7 +374,7 @@ def case_states():
 
 
 def told(model, optimizer):
-    """All ranks get what rank 0 has, and can go on."""
+    """Check that all ranks get rank 0's state and can continue."""
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
     n = len(optimizer.state_dict()["state"])

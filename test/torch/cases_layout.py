@@ -1,8 +1,8 @@
-# cases_layout.py - tensors whose memory is not what they say; by torch_backend.py
+# cases_layout.py - tensors with unusual memory layout; by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every method takes every kind of tensor, as input and as output.  The result
-equals that of gloo for plain copies, or all ranks get an error and the group
-stays usable."""
+"""Every method is called with every kind of tensor, as input and as output.
+Either the result equals gloo's for plain copies, or all ranks get an error and
+the group stays usable."""
 import torch
 import torch.distributed as dist
 from torch.distributed import ReduceOp
@@ -18,7 +18,7 @@ def negated(x):
 
 
 def negated_part(x):
-    """As z.conj().imag is: strided, too."""
+    """Return a tensor like z.conj().imag, which is also strided."""
     return torch.complex(torch.zeros_like(x), x.neg()).conj().imag
 
 
@@ -62,20 +62,20 @@ def plain(x):
 
 # From PyTorch 2.14 on tensors reach a backend through torch's dispatcher.
 IS_DISPATCHED = distributed.version() >= distributed.BACKENDS_SINCE
-# Kinds that sumwire's own methods carry out as input, and as output; the rest
-# may be refused, by sumwire or by torch.  The dispatcher expands lazy zeros.
+# Kinds that sumwire's own methods support as input and as output; sumwire or
+# torch may refuse other kinds. The dispatcher expands lazy zeros.
 RIGHT = {plain: "in out", negated: "in out", channels_last: "in out",
          negated_images: "in out", zeros: "" if IS_DISPATCHED else "in"}
 KINDS = [*RIGHT, negated_part, conjugated, strided, transposed, expanded,
          overlapping]
-# The dispatcher hands every backend, gloo too, a plain copy of such a tensor,
-# and drops the results.  No backend can see that.
+# The dispatcher hands every backend, gloo included, a plain copy of such a
+# tensor, and drops the results. A backend cannot detect that.
 MARKED = [negated, negated_images, negated_part, conjugated, zeros]
 SHAPES = [(4,), (), (0,), (2, 3, 2, 2)]
 
 
 def sample(shape, seed=0):
-    """Different at each rank."""
+    """Return a sample that differs at each rank."""
     n = torch.Size(shape).numel()
     return (torch.arange(n, dtype=torch.float32).reshape(shape) * 3 +
             100 * dist.get_rank() + 10 * seed + 1)
@@ -83,7 +83,7 @@ def sample(shape, seed=0):
 
 class Run:
     """One method on one group: give(x) lays out its inputs, take(x) its
-    outputs.  Each method returns its outputs."""
+    outputs. Each method returns its outputs."""
 
     def __init__(self, group, shape, give, take):
         self.group, self.shape, self.give, self.take = group, shape, give, take
@@ -93,7 +93,7 @@ class Run:
         return dist.get_global_rank(self.group or dist.group.WORLD, i % self.n)
 
     def whole(self, times):
-        """The shape of so many in a row."""
+        """Return the shape of this many in a row."""
         first, *rest = self.shape or (1,)
         return self.shape if times == 1 else (times * first, *rest)
 
@@ -107,7 +107,7 @@ class Run:
     def outputs(self, dtype):
         return [self.output(dtype) for _ in range(self.n)]
 
-    # in place: the kind of the input is that of the output
+    # In place: input and output have the same kind.
 
     def all_reduce(self, op=ReduceOp.SUM):
         x = self.input()
@@ -140,7 +140,7 @@ class Run:
         dist.reduce(x, self.rank(-1), group=self.group)
         return [x] if self.me == self.n - 1 else []
 
-    # from inputs to outputs
+    # From inputs to outputs.
 
     def all_gather(self):
         x = self.input()
@@ -188,10 +188,10 @@ class Run:
                 dist.reduce_scatter_tensor(out, x, group=self.group)
         return outs
 
-    # by gloo
+    # By gloo.
 
     def rooted(self, call):
-        """The root calls first: if it refuses, the other ranks do not call."""
+        """Call at the root first: if it refuses, the other ranks do not call."""
         work = error = None
         if self.me == 0:
             try:
@@ -199,7 +199,7 @@ class Run:
             except Exception as e:
                 error = e
         said = [None if error is None else str(error)]
-        if self.n > 1:  # by sumwire: gloo counts what is called on its group
+        if self.n > 1:  # not by gloo: it numbers the calls of its group
             dist.broadcast_object_list(said, 0)
         if said[0]:
             raise ValueError(said[0])
@@ -221,7 +221,7 @@ class Run:
         return [out]
 
     def all_to_all_single(self):
-        self.shape = self.shape or (1,)  # as gloo needs it from 2.14 on
+        self.shape = self.shape or (1,)  # gloo requires it from 2.14 on
         x = self.input(times=self.n)
         out = self.output(x.dtype, self.n)
         dist.all_to_all_single(out, x, group=self.group)
@@ -234,8 +234,8 @@ class Run:
         return outs
 
     def exchange(self, both):
-        """Send to the next rank and receive from the one before.  First comes
-        the tensor that may be refused, else the other one stays behind."""
+        """Send to the next rank and receive from the one before. Start with the
+        tensor that may be refused, so that the other one is not left behind."""
         if self.n == 1:
             return []
         x = self.input()
@@ -265,13 +265,13 @@ BY_GLOO = ["gather", "scatter", "all_to_all_single", "all_to_all", "send",
 
 
 def copy_of(x):
-    """A plain tensor of the same values."""
+    """Return a plain tensor of the same values."""
     return torch.empty(x.shape, dtype=x.dtype).copy_(x)
 
 
 def wanted(gloo, method, shape, kind):
     """Return gloo's result for plain copies."""
-    shape = shape or (1,)  # gloo gathers no tensor without dimensions
+    shape = shape or (1,)  # gloo cannot gather tensors without dimensions
     run = Run(gloo, shape, lambda x: copy_of(kind(x)), plain)
     if method == "average":
         return [x / run.n for x in run.all_reduce()]
@@ -279,12 +279,12 @@ def wanted(gloo, method, shape, kind):
 
 
 def try_one(group, gloo, method, shape, kind, role):
-    """True: the method has right results; False: it refuses."""
+    """Return True if the method has right results, False if it refuses."""
     give, take = (kind, plain) if role == "in" else (plain, kind)
     try:
         got = getattr(Run(group, shape, give, take), method)()
     except SumwireError:
-        raise  # a rank has begun what another one refuses
+        raise  # this rank has begun a call that another rank refuses
     except (ValueError, RuntimeError, TypeError, NotImplementedError) as e:
         check(len(str(e)) > 10, f"{method}: '{e}' is no sentence")
         return False
@@ -298,7 +298,7 @@ def try_one(group, gloo, method, shape, kind, role):
 
 def layouts(methods, has_to):
     both = twins()
-    for group, gloo in both[0], both[-1]:  # all ranks, and this one
+    for group, gloo in both[0], both[-1]:  # all ranks, and this rank alone
         for method in methods:
             for kind in KINDS:
                 for shape in SHAPES:
@@ -334,10 +334,11 @@ def case_layouts_by_gloo():
 
 
 def case_shared():
-    """Inputs and outputs that share memory: right, or refused."""
+    """Inputs and outputs share memory: the result is right, or the call is
+    refused."""
     n, me = dist.get_world_size(), dist.get_rank()
     whole = torch.zeros(4 * n + 1)
-    for first in 4 * me, 1:  # in place, and across the parts of others
+    for first in 4 * me, 1:  # in place, and across other ranks' parts
         whole.zero_()
         whole[first:first + 4] = me + 1
         dist.all_gather_into_tensor(whole[:4 * n], whole[first:first + 4])
@@ -366,7 +367,7 @@ def case_shared():
 
 
 class Copies(TorchDispatchMode):
-    """Count the operations that make or write a tensor."""
+    """Counts the operations that create or write a tensor."""
     n = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -377,8 +378,8 @@ class Copies(TorchDispatchMode):
 
 
 def rows_anywhere(n, count):
-    """Lists of n tensors: each alone, with gaps, backwards, with gaps in shared
-    memory, the second one elsewhere."""
+    """Return lists of n tensors: separate, with gaps, backwards, with gaps in
+    shared memory, the second one elsewhere."""
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     shared = backend.allocate_tensor(
         2 * n * count, dtype=torch.float32,
@@ -390,7 +391,7 @@ def rows_anywhere(n, count):
 
 
 def case_rows():
-    """The library takes the tensors of a list where they lie."""
+    """The library accepts the tensors of a list without copying them."""
     n, me = dist.get_world_size(), dist.get_rank()
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     for count in 5, 70_000:
@@ -413,11 +414,11 @@ def case_rows():
             check(all(bool((row == r).all()) for r, row in enumerate(rows)),
                   "all_gather in place")
     x = torch.ones(count)
-    backend.reduce_scatter([x], [[x] * n]).wait()  # x is read by all parts
+    backend.reduce_scatter([x], [[x] * n]).wait()  # all parts read x
     check(bool((x == n).all()), x)
-    backend.allgather([[x] * n], [mine + me]).wait()  # as gloo: the last counts
+    backend.allgather([[x] * n], [mine + me]).wait()  # as with gloo, the last one counts
     check(torch.equal(x, mine + n - 1), x)
-    with Copies() as copies:  # Copies sees a copy
+    with Copies() as copies:  # check that Copies detects a copy
         odd = [torch.empty(7, 10).t() for _ in range(n)]
         backend.allgather([odd], [torch.full((10, 7), float(me))]).wait()
         check(copies.n > 2 * n, copies.n)
@@ -425,7 +426,8 @@ def case_rows():
 
 
 def case_lists():
-    """Lists of one type; of different shapes each rank broadcasts its own."""
+    """Check lists of one type; with different shapes each rank broadcasts its
+    own."""
     n, me = dist.get_world_size(), dist.get_rank()
     outs = [torch.zeros(r + 1, 2) for r in range(n)]
     dist.all_gather(outs, torch.full((me + 1, 2), float(me)))
@@ -445,8 +447,8 @@ def case_lists():
 
 
 def case_elsewhere():
-    """gloo gets tensors of the CPU alone; here there is no other real one."""
-    if IS_DISPATCHED:  # torch itself takes those of meta, and does nothing
+    """gloo supports CPU tensors only; no other real device exists here."""
+    if IS_DISPATCHED:  # torch itself handles meta tensors, without effect
         return
     there = torch.zeros(4, device="meta")
     n, me = dist.get_world_size(), dist.get_rank()

@@ -19,8 +19,8 @@ from torch_rig import check, raises, run_cases
 
 
 def groups():
-    """Groups (and their ranks) of all, of a machine, of one rank of each; only
-    groups with this rank."""
+    """Return groups and their ranks: all ranks, each machine's, one rank of
+    each machine; only groups with this rank."""
     wanted = [(0, 1, 2, 3), (0, 1), (2, 3), (0, 2), (1, 3)]
     made = [(dist.new_group(ranks), ranks) for ranks in wanted]
     return [pair for pair in made if dist.get_rank() in pair[1]]
@@ -32,15 +32,15 @@ def value(rank, n):
 
 
 def case_places():
-    """Where this rank's agent is."""
+    """Check where this rank's agent is."""
     path, text = agent_of_rank()
     ip = re.search(r"\[port udp\]\ntype = udp\nip = ([^/]+)", text)[1]
     os.write(1, f"agent {path} {ip}\npid {os.getpid()}\n".encode())
 
 
 def case_lcores():
-    """On how many the agent polls, for itself and as a server; and what others
-    would have."""
+    """Check on how many cores the agent polls, for itself and as a server, and
+    the numbers for other layouts."""
     n, (_, text) = os.environ["TEST_LCORES"], agent_of_rank()
     check(text.count(f"lcores = {n}\n") == 3, text)
     for homes, servers, want in (
@@ -59,14 +59,14 @@ class Gpu:
 
 
 def have_gpu():
-    """As a rank that computes on one."""
+    """Pretend that this rank computes on a GPU."""
     torch.cuda.is_initialized = lambda: True
     torch.cuda.current_device = lambda: 0
     torch.cuda.get_device_properties = lambda device: Gpu
 
 
 def case_near():
-    """The agent may run on the one CPU of its node; this rank on all."""
+    """The agent may use only the one CPU of its node; this rank may use all."""
     cpu = {int(os.environ["TEST_CPU"])}
     cpus = os.sched_getaffinity(agent_pid(agent_of_rank()[0]))
     check(cpus == cpu, f"the agent may use {cpus}, not {cpu}")
@@ -95,7 +95,7 @@ def case_parts():
 
 
 def case_moves():
-    """Also what gloo does, whose interfaces nobody has named."""
+    """Also use gloo's methods; no variable names gloo's interfaces."""
     for group, ranks in groups():
         for root in ranks:
             x = value(dist.get_rank(), 1000)
@@ -110,14 +110,13 @@ def case_moves():
 
 
 def first():
-    """Methods that sum large tensors within each machine first."""
+    """Return the methods that sum large tensors within each machine first."""
     return [g.machines for g in methods._groups.values() if g.machines]
 
 
 @functools.lru_cache(maxsize=None)
 def reduced(n, op):
-    """Return the result for the values of all four, which is exact in each
-    type."""
+    """Return the result for the values of all four ranks, exact in each type."""
     every = torch.stack([value(r, n) for r in range(4)])
     if op == dist.ReduceOp.MAX:
         return every.amax(0)
@@ -146,7 +145,7 @@ def case_first():
 
 
 def case_first_in_order():
-    """Several at a time, large ones and small ones, which end in any order."""
+    """Start several large and small ones at once; they end in any order."""
     sizes = [700001, 5, 1 << 20, 3000, 2000003, 1]
     for step in range(5):
         tensors = [value(dist.get_rank(), n) for n in sizes]
@@ -167,7 +166,7 @@ def case_first_in_order():
 
 
 def case_first_then():
-    """A call that follows another waits for it."""
+    """A dependent call waits for the one before."""
     def again(future):
         [x] = future.value()
         dist.all_reduce(x, async_op=True).get_future().wait()
@@ -179,7 +178,8 @@ def case_first_then():
 
 
 def case_first_trained():
-    """torch's DDP; the sums are exact, so weights are those of one process."""
+    """Use torch's DDP; the sums are exact, so weights equal those of one
+    process."""
     def step(model, inputs):
         for x in inputs:
             (model(x).sum() / len(inputs)).backward()
@@ -221,18 +221,19 @@ def case_first_late():
         dist.all_reduce(x, group=group)
     except SumwireError as e:
         os.write(1, f"late: {e}\n".encode())
-    time.sleep(3)  # all are told while it is there
+    time.sleep(3)  # until all have the error
     os._exit(0)
 
 
 def backend_of(group=None):
-    """Its works are ours; those of a group are torch's from 2.14 on."""
+    """Return the group's backend. Its works are ours; a group's are torch's
+    from 2.14 on."""
     return (group or dist.group.WORLD)._get_backend(torch.device("cpu"))
 
 
 def by_streams(group=None):
-    """Its large tensors go by streams (stream_rig) from now on.  Returns what
-    sums them."""
+    """Send the group's large tensors by streams (stream_rig) from now on.
+    Return the object that sums them."""
     machines = backend_of(group).machines
     if not machines.sums:
         dist.all_reduce(torch.ones(1 << 20), group=group)
@@ -244,7 +245,7 @@ def by_streams(group=None):
 
 
 def case_streams():
-    """Nothing is done before wait() returns; the stream that waits has the
+    """wait() returns before the sum completes; the waiting stream then has the
     sum."""
     way = by_streams()
     gate = way.stream.stream.gate
@@ -268,7 +269,7 @@ def case_streams():
 
 
 def case_streams_behind():
-    """It begins behind what the current stream has been given."""
+    """A call starts after the earlier work of the current stream."""
     by_streams()
     caller = stream_rig.current()
     for n in 1 << 19, 524309:
@@ -282,8 +283,8 @@ def case_streams_behind():
 
 
 def case_streams_together():
-    """The second tensor is scattered, and goes to the other machine, while the
-    first still waits for that one."""
+    """The second tensor is scattered and sent to the other machine while the
+    first still waits for it."""
     way, me = by_streams(), dist.get_rank()
     stream = way.stream.stream
     if me >= 2:
@@ -304,7 +305,7 @@ def case_streams_together():
 
 
 def case_streams_in_order():
-    """Each rank waits in an order of its own, for large and small ones."""
+    """Each rank waits in an order of its own, for large and small tensors."""
     by_streams()
     sizes = [700001, 5, 1 << 20, 3000, 2000003, 1]
     for step in range(5):
@@ -319,8 +320,8 @@ def case_streams_in_order():
 
 
 def case_streams_future():
-    """It ends when other machines are through, and its stream waits for what
-    comes behind that."""
+    """The future completes when the other machines have finished, and its
+    stream waits for the remaining steps."""
     way = by_streams()
     x = value(dist.get_rank(), 1 << 20)
     way.gathers.stream.gate.clear()
@@ -335,11 +336,11 @@ def case_streams_future():
 
 
 def case_streams_fail():
-    """Waiting calls go on; the error is the future's, and the next one's at
-    all ranks, also at ranks of another place."""
+    """Waiting calls return; the future gets the error, and so does the next
+    call at all ranks, including ranks of another place."""
     group, me = dist.new_group(), dist.get_rank()
     way = by_streams(group)
-    dist.barrier()  # all have summed what by_streams() sums
+    dist.barrier()  # all have done the sums of by_streams()
     if me >= 2:
         way.stream.stream.gate.clear()
     work = backend_of(group).allreduce(torch.ones(1 << 20))
@@ -391,7 +392,7 @@ def case_for_ever():
 
 
 def case_until_told():
-    """Sums go on until a file is there."""
+    """Sum until a file exists."""
     os.write(1, f"agent_pid {agent_pid(agent_of_rank()[0])}\n".encode())
     told, step = torch.zeros(1), 0
     while not told.item():

@@ -1,7 +1,7 @@
-# cases_meeting.py - groups that come to be, or cannot; by torch_meeting.py
+# cases_meeting.py - groups that form, or fail to; by torch_meeting.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""The default group is gloo's: which ranks sumwire's groups have, and in what
-order they are made, is each case's own."""
+"""The default group is gloo's: each case decides which ranks sumwire's groups
+have, and in which order they are created."""
 import datetime
 import os
 import socket
@@ -18,9 +18,9 @@ from sumwire import SumwireError
 from sumwire.distributed import agents, gloo, meeting, version
 from torch_rig import check, raises, run_cases
 
-LIMIT_S = 60  # timeout of a group; an error of all ranks must be faster
-SOON_S = 20  # on a machine that does much else
-REQUESTS = 24  # a rank's requests for its first group, without waiting
+LIMIT_S = 60  # timeout of a group; errors must reach all ranks sooner
+SOON_S = 20  # on a busy machine
+REQUESTS = 24  # store requests of a rank for its first group, except waits
 STORE_RANKS = 64
 
 
@@ -46,7 +46,8 @@ def adds(group, n):
 
 
 class soon:
-    """A SumwireError with these texts, long before the group's limit."""
+    """A context that must raise a SumwireError with these texts, long before
+    the group's limit."""
 
     def __init__(self, *texts):
         self.inner = raises(SumwireError, *texts)
@@ -61,7 +62,7 @@ class soon:
 
 
 def case_later_rank():
-    """Two ranks have a job, the third none: all of them learn it."""
+    """Two ranks have a job, the third has none: all ranks get an error."""
     me = dist.get_rank()
     first = new_group([0, 1])
     with soon("ranks 0-1 to job torch-", "rank 2 to none",
@@ -73,7 +74,7 @@ def case_later_rank():
 
 
 def case_one_job():
-    """All ranks have none, then all the same one."""
+    """First no rank has a job, then all have the same one."""
     whole = new_group([0, 1, 2])
     part = new_group([2, 0])
     adds(whole, 3)
@@ -89,7 +90,7 @@ def case_one_job():
 
 
 def case_two_jobs():
-    """Ranks of two jobs, in the same places of these and in different ones."""
+    """Ranks are in two jobs, at the same places in them and at different ones."""
     me = dist.get_rank()
     mine = [new_group([0, 1]), new_group([2, 3])][me // 2]
     for ranks in ([0, 3], [0, 2]):
@@ -112,15 +113,14 @@ def case_hands():
 
 
 def case_other_agents():
-    """Each names the agent of another job."""
+    """Each rank names the agent of another job."""
     with soon("rank 0 to job", "rank 1 to job", " of epoch "):
         new_group([0, 1])
     dist.barrier()
 
 
 def case_absent():
-    """A rank that has not come is named by all others, at the limit of the
-    group; another one comes late."""
+    """All others name an absent rank at the group's limit."""
     me, n = dist.get_rank(), dist.get_world_size()
     limit_s = 3
     for absent in (0, 1, n - 1):
@@ -129,7 +129,7 @@ def case_absent():
         if me == absent:
             time.sleep(2 * limit_s)
             dist.barrier()
-            # as torch counts groups
+            # Count the group as torch does.
             dist.distributed_c10d._world.group_count += 1
             continue
         began = time.monotonic()
@@ -142,7 +142,7 @@ def case_absent():
 
 
 def case_gloo_fails():
-    """gloo's half cannot be made at one rank: all fail at once."""
+    """One rank cannot create gloo's half: all fail at once."""
     me = dist.get_rank()
     if me == 1:
         os.environ["GLOO_SOCKET_IFNAME"] = "nothing0"
@@ -152,7 +152,7 @@ def case_gloo_fails():
 
 
 def case_port_taken():
-    """Another program takes the agent's port after it was looked at."""
+    """Another program takes the agent's port after the check."""
     taken, drawn = [], []
     free_port = agents.free_port
 
@@ -174,14 +174,14 @@ def case_port_taken():
 # --- requests to the store ---
 
 class Counting(dist.Store):
-    """Another store that counts what it is asked, by kind."""
+    """A store that counts its requests by kind."""
 
     def __init__(self, store):
         super().__init__()
         self.store, self.counts = store, {}
 
     def n(self):
-        """Count requests that do not wait."""
+        """Return the number of requests except waits."""
         return sum(self.counts.values()) - self.counts.get("check", 0)
 
 
@@ -199,7 +199,7 @@ Counting.has_extended_api = lambda self: self.store.has_extended_api()
 
 
 def meet(store, me, n):
-    """As a group does it: two exchanges."""
+    """Make two exchanges, as a group does."""
     opts = SimpleNamespace(
         group_rank=me, group_size=n, group_id="g", store=store,
         timeout=datetime.timedelta(seconds=LIMIT_S), global_ranks_in_group=[])
@@ -209,7 +209,7 @@ def meet(store, me, n):
 
 
 def requests(n, shared):
-    """Run each of n ranks as a thread."""
+    """Run each of n ranks as a thread; return its requests."""
     stores = [Counting(shared) for _ in range(n)]
     threads = [threading.Thread(target=meet, args=(s, r, n))
                for r, s in enumerate(stores)]
@@ -221,8 +221,8 @@ def requests(n, shared):
 
 
 def case_counts():
-    """A rank asks the store the same number of times, whatever the number of
-    ranks; a store used before needs the same number."""
+    """The number of a rank's requests is independent of the number of ranks and
+    of earlier use of the store."""
     shared = dist.HashStore()
     for n in 2, 8, STORE_RANKS:
         found = [s.n() for s in requests(n, shared)]
@@ -230,8 +230,8 @@ def case_counts():
 
 
 def case_group_counts():
-    """For the first group and for later ones, of which gloo's half asks when it
-    is used."""
+    """Count for the first group and for later ones; gloo's half makes its
+    requests at its first use."""
     n = int(os.environ["WORLD_SIZE"])
     store = Counting(dist.TCPStore(
         "127.0.0.1", int(os.environ["TEST_PORT"]), n,
@@ -251,12 +251,12 @@ def case_group_counts():
         check(store.n() > 0, "gloo has been there before")
 
 
-keep = []  # torch keeps the C++ half of a store alone
+keep = []  # torch keeps only the C++ half of a store
 
 
 def case_two_of_three():
-    """Two ranks send and receive, with a source and without, while the third
-    does something else."""
+    """Two ranks send and receive, with and without a source, while the third is
+    busy."""
     me = dist.get_rank()
     x = torch.full((5,), float(me))
     if me == 0:
@@ -276,7 +276,8 @@ def case_two_of_three():
 
 
 def case_joined():
-    """By the address that leads to the others, gloo's half, too."""
+    """The rank uses the address on its route to the others, and so does gloo's
+    half."""
     n = int(os.environ["WORLD_SIZE"])
     dist.init_process_group(
         "sumwire", init_method=os.environ["TEST_INIT"], world_size=n,

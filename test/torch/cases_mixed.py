@@ -1,7 +1,7 @@
 # cases_mixed.py - groups with a backend for each type of device
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run by torch_backend.py, which gives the backends in TEST_BACKENDS.  Without a
-GPU one of them never gets a tensor: gloo stands for NCCL there."""
+"""Run by torch_backend.py, which sets the backends in TEST_BACKENDS. Without a
+GPU one of them never gets a tensor: gloo stands in for NCCL."""
 import os
 
 import torch
@@ -30,7 +30,7 @@ def case_cpu_is_others():
 
 
 def started(run):
-    """How many collectives run() starts in the library."""
+    """Return how many collectives run() starts in the library."""
     start_one, n = Calls.start, []
 
     def count(*args, **more):

@@ -13,7 +13,7 @@ INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
 
 
 def sample(dtype, shape, seed=0):
-    """The same on every run, other on every rank."""
+    """Return a sample, the same on every run and different on every rank."""
     g = torch.Generator().manual_seed(1000 * seed + hvd.rank())
     if dtype.is_floating_point:
         return torch.randn(shape, generator=g).to(dtype)
@@ -23,8 +23,7 @@ def sample(dtype, shape, seed=0):
 
 
 def gloo_sum(tensor):
-    """Return gloo's sum; it has no bf16, which is added as f32 in rank
-    order."""
+    """Return gloo's sum; for bf16, which gloo lacks, add as f32 in rank order."""
     dist = gloo()
     if tensor.dtype in (torch.bfloat16, torch.float16):
         wide = gloo_sum(tensor.float())
@@ -39,13 +38,13 @@ def same(a, b):
 
 
 def is_near(a, b, eps):
-    """Compare, except for rounding by the order of adding."""
+    """Compare, except for rounding that depends on the order of additions."""
     return a.dtype == b.dtype and a.shape == b.shape and bool(
         ((a - b).abs() <= 4 * eps * (1 + b.abs())).all())
 
 
 def is_sum(got, x):
-    """Within the rounding of an f32 sum in any order."""
+    """Compare within the rounding of an f32 sum in any order."""
     bound = 4 * 2 ** -24 * gloo_sum(x.abs())
     return bool(((got - gloo_sum(x)).abs() <= bound).all())
 
@@ -65,7 +64,7 @@ def case_sums():
 
 
 def case_ranks():
-    """Ranks and sizes are the launcher's."""
+    """The launcher sets ranks and sizes."""
     theirs = [int(os.environ[k]) for k in ("RANK", "WORLD_SIZE", "LOCAL_RANK",
                                            "LOCAL_WORLD_SIZE")]
     ours = [hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size()]
@@ -105,7 +104,8 @@ def case_averages():
 
 
 def case_integers_are_scaled():
-    """As Horovod does: in f64, cut.  2^40 + 1 does not fit into an f32."""
+    """Integers are scaled in f64 and truncated, as in Horovod. 2^40 + 1 does
+    not fit into an f32."""
     n, big = hvd.size(), 2 ** 40 + 1
     x = torch.tensor([big, -big, 7, -7])
     for name, factors in (("pre", {"prescale_factor": 1.5}),
@@ -115,7 +115,7 @@ def case_integers_are_scaled():
         want = torch.tensor([each * int(1.5 * of * v) for v in x.tolist()])
         y = hvd.allreduce(x, op=hvd.Sum, name=f"scaled {name}", **factors)
         check(same(y, want), f"{name}: {y}, {want} was expected")
-    huge = torch.tensor([2 ** 60 + 1])  # not in an f64 either
+    huge = torch.tensor([2 ** 60 + 1])  # does not fit into an f64 either
     y = hvd.allreduce(huge, op=hvd.Sum, prescale_factor=2.0)
     check(same(y, n * 2 * huge), "a whole factor is exact")
     for dtype in INTEGERS:
@@ -162,19 +162,19 @@ def case_handles():
     hvd.synchronize(h)
     with raises(ValueError, "no operation with handle", str(h)):
         hvd.synchronize(h)
-    for shape in [(3,), (4, 5), (3,)]:  # one name, other shapes
+    for shape in [(3,), (4, 5), (3,)]:  # one name, several shapes
         check(same(hvd.allreduce(torch.ones(shape), name="reshaped"),
                    torch.ones(shape)), "a name whose shape changes")
 
 
 def case_new_names():
-    """Many at once are declared together; ranks may wait for other things
-    first."""
+    """Many new names are declared together; ranks may first wait for other
+    calls."""
     xs = [torch.full((64,), float(i)) for i in range(600)]
     handles = [hvd.allreduce_async(x, op=hvd.Sum, name=f"new{i}")
                for i, x in enumerate(xs)]
     for x in xs:
-        x.zero_()  # not in place: it is the caller's again
+        x.zero_()  # not in place: the caller may reuse it
     if hvd.rank() % 2:
         hvd.barrier()
     for i, h in reversed(list(enumerate(handles))):
@@ -184,7 +184,8 @@ def case_new_names():
 
 
 def case_new_sizes():
-    """Each of a name is declared by itself, as its script waits for it."""
+    """New sizes of one name are declared one by one, as the script waits for
+    each."""
     for n in range(1, 400):
         x = hvd.allreduce(torch.full((n,), hvd.rank() + 1), name="grows",
                           op=hvd.Sum)
@@ -193,7 +194,8 @@ def case_new_sizes():
 
 
 def case_groups():
-    """Several tensors by one handle; several types, odd layouts, no elements."""
+    """One handle for several tensors: several types, unusual layouts, no
+    elements."""
     xs = [sample(torch.float32, (100 + i,), i) for i in range(20)]
     out = hvd.grouped_allreduce(xs, op=hvd.Sum, name="group")
     check(all(is_sum(y, x) for x, y in zip(xs, out)), "grouped")
@@ -225,7 +227,7 @@ def case_compression():
     for c, eps in [(hvd.Compression.fp16, 2 ** -10),
                    (hvd.Compression.bf16, 2 ** -7)]:
         y = hvd.allreduce(x, op=hvd.Sum, compression=c, name=str(c))
-        # Half of eps by each of cast, agent (local ranks) and server.
+        # Half of eps each for the cast, the agent (local ranks) and the server.
         bound = 1.5 * eps * gloo_sum(x.abs())
         check(y.dtype == torch.float32 and
               bool(((y - gloo_sum(x)).abs() <= bound).all()) and
@@ -260,7 +262,7 @@ def case_autograd():
 
 
 def case_copied_types():
-    """A type that cannot be summed can be copied."""
+    """Types that cannot be summed can be copied."""
     values = [torch.tensor([-300, 5, 32767], dtype=torch.int16),
               torch.tensor([[1 + 2j, -3j]], dtype=torch.complex64),
               torch.tensor([1 - 2j], dtype=torch.complex128),
@@ -281,8 +283,8 @@ def case_copied_types():
 
 
 def case_horovod_api():
-    """Questions about what Horovod was built with have its answers; arguments that
-    do not exist are refused alike."""
+    """Queries about Horovod's build options have answers; unknown arguments
+    raise the same error."""
     for name in ("mpi_built", "mpi_enabled", "gloo_built", "gloo_enabled",
                  "nccl_built", "ddl_built", "ccl_built", "cuda_built",
                  "rocm_built", "mpi_threads_supported"):
@@ -326,7 +328,7 @@ def case_broadcast():
 
 
 def gloo_broadcast(tensor, root):
-    if tensor.dtype in (torch.bfloat16, torch.bool):  # gloo has neither
+    if tensor.dtype in (torch.bfloat16, torch.bool):  # gloo supports neither
         wide = tensor.float()
         gloo().broadcast(wide, root)
         tensor.copy_(wide)
@@ -361,7 +363,7 @@ def case_threads():
 
 
 def case_without_numpy():
-    """PyTorch does not need it, so we do not."""
+    """PyTorch does not require NumPy, so we do not."""
     with raises(ImportError):
         __import__("numpy")
     got = hvd.broadcast_object({"rank": hvd.rank(), "t": torch.ones(2)}, 1)

@@ -16,7 +16,7 @@ def sgd(model):
 
 
 def train(wrapped, optimizer, steps=12, passes=1):
-    """Every step adds up the gradients of some backward passes."""
+    """Train; every step accumulates the gradients of several backward passes."""
     for step in range(steps):
         optimizer.zero_grad()
         for i in range(passes - 1):
@@ -58,14 +58,14 @@ def case_ddp_buffers():
 
 
 def case_comm_hook():
-    """Under torch's own DDP; small buckets, so that there are several."""
+    """Use torch's own DDP, with small buckets so that there are several."""
     want = torch_ddp()
     check(models.weights(torch_ddp(hook=hvd.allreduce_hook)) ==
           models.weights(want), "the communication hook: other weights")
 
 
 def case_comm_hook_fails():
-    """A pass that ends by an error leaves its buckets open; the next pass has
+    """A pass that ends with an error leaves its buckets open; the next pass has
     its own."""
     gloo()
     model = nn.Linear(3, 1)
@@ -98,7 +98,7 @@ def case_comm_hook_fails():
 
 
 def case_passes():
-    """backward_passes_per_step adds up; torch's DDP does with no_sync."""
+    """backward_passes_per_step accumulates as torch's DDP does with no_sync."""
     want = torch_ddp(passes=2)
     model = models.Net()
     optimizer = hvd.DistributedOptimizer(
@@ -108,7 +108,8 @@ def case_passes():
         for i in range(2):
             models.loss_of(model, 2 * step + i, hvd.rank()).backward()
         optimizer.step()
-    # torch's DDP has rank 0's buffers at each forward, which weights ignore.
+    # torch's DDP broadcasts rank 0's buffers at each forward; weights do not
+    # depend on them.
     check(models.weights(model) == models.weights(want), "two passes")
     optimizer.set_backward_passes_per_step(1)
     optimizer.zero_grad()
@@ -120,7 +121,7 @@ def case_passes():
 
 
 def case_clipping():
-    """synchronize(), then change gradients, then step without another sum."""
+    """Call synchronize(), change gradients, then step without another sum."""
     gloo()
     models_, optimizers = [], []
     for ours in (False, True):
@@ -149,8 +150,8 @@ def case_clipping():
 
 
 class Scaler:
-    """As torch.amp.GradScaler, which PyTorch has for CPUs since 2.3: it finds
-    gradients by param_groups and changes them unseen by autograd."""
+    """Works as torch.amp.GradScaler, which PyTorch has for CPUs since 2.3: it
+    finds gradients by param_groups and changes them without autograd."""
 
     def __init__(self, init_scale):
         self.factor, self.is_bad, self.is_unscaled = init_scale, False, False
@@ -209,8 +210,8 @@ def scaled(is_unscaled_first, bad_step=-1, **options):
 
 
 def case_scaler():
-    """A power of two changes no bit; an infinite gradient of one rank skips the
-    step of all."""
+    """A power of two changes no bit; an infinite gradient of one rank makes all
+    skip the step."""
     want = scaled(None)
     for cross in (False, True):
         for first in (False, True):
@@ -222,7 +223,7 @@ def case_scaler():
 
 
 def case_summed_again():
-    """step() after synchronize() sums again, as Horovod's, and says so."""
+    """step() after synchronize() sums again, as Horovod's does, and warns."""
     model = nn.Linear(2, 1, bias=False)
     nn.init.ones_(model.weight)
     optimizer = hvd.DistributedOptimizer(
@@ -305,7 +306,7 @@ def run(compression):
 
 
 def case_dtypes():
-    """Parameters of other types; sparse ones, and made dense by choice."""
+    """Use parameters of other types; sparse ones, optionally made dense."""
     for dtype in (torch.float64, torch.bfloat16):
         model = nn.Linear(5, 3).to(dtype)
         hvd.broadcast_parameters(model.state_dict())
@@ -360,7 +361,7 @@ def case_no_gradient():
 
 
 def case_groups():
-    """add_param_group later, with layers that were frozen."""
+    """Call add_param_group later, with layers that were frozen."""
     a, b = nn.Linear(2, 2), nn.Linear(2, 2)
     hvd.broadcast_parameters({**a.state_dict(), **{
         "b." + k: v for k, v in b.state_dict().items()}})

@@ -1,8 +1,8 @@
-# cases_peers.py - ranks that send before they meet; run by torch_backend.py
+# cases_peers.py - ranks that send before they connect; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 """A rank may send, or post a receive, and then take part in a sum of all ranks
-before its peer does anything: neither call may wait for the peer.  Which of two
-ranks connects is a matter of port numbers, so each case runs in several groups."""
+before its peer makes any call: neither call may wait for the peer. Port numbers
+decide which of two ranks connects, so each case runs in several groups."""
 import datetime
 import time
 
@@ -13,7 +13,7 @@ from cases_backend import start
 from torch_rig import check, raises, run_cases
 
 GROUPS = 6
-LIMIT_S = 20  # a group's: a waiting call fails by it
+LIMIT_S = 20  # a group's timeout: ends a waiting call
 SOON_S = 10
 
 
@@ -64,7 +64,7 @@ def case_awaited_first():
 
 
 def case_never_met():
-    """A wait for a peer that does nothing ends by its own limit."""
+    """A wait for an idle peer ends by its own limit."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=LIMIT_S))
     if dist.get_rank() == 0:
         work = dist.irecv(torch.zeros(5), dist.get_world_size() - 1,
@@ -75,7 +75,7 @@ def case_never_met():
 
 
 def case_by_keyword():
-    """As torch's own groups take them."""
+    """Pass keyword arguments as to torch's own groups."""
     me, last = dist.get_rank(), dist.get_world_size() - 1
     group, x = dist.new_group(), torch.full((5,), float(me))
     if me == 0:
@@ -87,8 +87,8 @@ def case_by_keyword():
 
 
 def case_monitored():
-    """monitored_barrier passes, or names soon who is missing, at every rank
-    that is there."""
+    """monitored_barrier passes, or soon names the missing ranks, at every rank
+    present."""
     me, n = dist.get_rank(), dist.get_world_size()
     group = dist.new_group()
     for _ in range(3):

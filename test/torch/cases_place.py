@@ -29,7 +29,7 @@ def whole(n=N):
 
 
 def case_placed():
-    """They go by the device, those of lists, too."""
+    """Tensors use the device, also those in lists."""
     x, total = whole()
     dist.all_reduce(x)
     check(bool((x == total).all()), "sum")
@@ -40,8 +40,8 @@ def case_placed():
 
 
 def case_held():
-    """wait() by the stream, which this device has none of: so this thread
-    waits, and the end is seen later."""
+    """wait() needs a stream, which this device lacks: so the thread waits, and
+    the end is seen later."""
     here = place()
     here.can_hold = True
     try:
@@ -62,7 +62,7 @@ def case_held():
 
 
 def case_mixed():
-    """Where the buffers lie is each rank's own affair."""
+    """Each rank chooses for itself where its buffers are."""
     places = attachment._attachment.places
     places.is_fake = dist.get_rank() % 2 == 0
     try:
@@ -93,8 +93,8 @@ def trained():
 
 
 def case_trained():
-    """All ranks have the same weights, equal to those in memory except for the
-    order of adding."""
+    """All ranks have the same weights, equal to those of a run in memory except
+    for rounding by order."""
     got = trained()
     attachment._attachment.places.is_fake = False
     want = trained()
@@ -107,8 +107,8 @@ def case_trained():
 
 
 def case_written():
-    """While it is summed, by rank 1, whose device finds it; the group goes
-    on."""
+    """Rank 1 writes during the sum, and its device detects it; the group
+    continues."""
     x = torch.ones(N)
     work = dist.all_reduce(x, async_op=True)
     if dist.get_rank():
@@ -124,12 +124,12 @@ def case_written():
 
 
 def case_lost():
-    """All ranks know whose device it was."""
+    """All ranks report whose device was lost."""
     x = torch.ones(N)
     with raises(SumwireError, "rank 1", "device lost by option lost_after"):
         for _ in range(1000):
             dist.all_reduce(x)
-    os._exit(0)  # the job is over: there is nothing to leave
+    os._exit(0)  # the job has ended, so there is nothing to leave
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-# cases_quick.py - small collectives in C beside methods.py; by torch_quick.py
+# cases_quick.py - small collectives in C, compared with methods.py; by
+# torch_quick.py
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import gc
@@ -21,7 +22,7 @@ from sumwire.distributed.local import DTYPES
 from torch_rig import check, raises, run_cases
 
 SOON_S = 30
-LATE_S = 1.5  # more than one wait of quick.c
+LATE_S = 1.5  # longer than one wait of quick.c
 ME, N = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
@@ -30,7 +31,7 @@ def ours(group=None):
 
 
 class Only:
-    """Within it a collective that methods.py is asked for is counted."""
+    """A context that counts the collectives that methods.py handles."""
 
     def __init__(self, *names):
         self.names, self.n = names or ("_allreduce", "_broadcast"), 0
@@ -59,7 +60,8 @@ def is_quick(call):
 
 
 def both(call, tensor):
-    """The tensor after call(tensor) in C, and after the same by methods.py."""
+    """Return the tensor after call(tensor) in C, and after the same call in
+    methods.py."""
     fast, slow, group = tensor.clone(), tensor.clone(), ours()
     check(is_quick(lambda: call(fast)), f"{tensor.dtype} is not quick")
     kept = group.quick
@@ -70,7 +72,7 @@ def both(call, tensor):
 
 
 def case_fields():
-    """The fields of options are found, and those of a wrong sample are not."""
+    """quick.c finds the fields of options, and rejects a wrong sample."""
     reduces, broadcasts = quick.samples()
     check(None not in quick.fields(), f"fields: {quick.fields()}")
     for found, size in (reduces, broadcasts):
@@ -83,7 +85,7 @@ def case_fields():
 
 
 def case_asked():
-    """Without known fields quick.c asks the options themselves."""
+    """Without known offsets of fields, quick.c reads attributes of the options."""
     group = ours()
     kept, found = group.quick, quick.fields
     quick.fields = lambda: (None, None)
@@ -96,7 +98,7 @@ def case_asked():
 
 
 def case_equal():
-    """Every operation and type is what methods.py makes of it, which opens the
+    """Every operation and type gives the result of methods.py, which opens the
     streams."""
     for call in dist.all_reduce, lambda x: dist.broadcast(x, 0):
         check(not is_quick(lambda call=call: call(torch.ones(1))), "a first call")
@@ -121,7 +123,7 @@ class Sub(torch.Tensor):
 
 
 def case_others():
-    """Calls that need more than a plain small tensor in memory are for
+    """quick.c leaves calls with more than a plain small tensor in memory to
     methods.py, with its results and errors."""
     group, opts = ours(), dist.AllreduceOptions()
     opts.asyncOp = False
@@ -168,7 +170,7 @@ def case_others():
 
 
 def case_recorded():
-    """The flight recorder has the same of both."""
+    """The flight recorder has the same entries for both."""
     def last():
         return flight.dump()["entries"][-1]
     x, seen = torch.ones(2, 3), []
@@ -199,7 +201,7 @@ def case_recorded():
 
 
 def case_ended():
-    """Where torch's C++ calls a group, the call returns a work."""
+    """When torch's C++ calls a group, the call returns a work."""
     group, opts, x = ours(), dist.AllreduceOptions(), torch.ones(2)
     opts.asyncOp = False
     group.ended = works.Ended
@@ -216,8 +218,9 @@ def case_ended():
 
 
 def case_entered():
-    """A program calls C at once, until the group is closed.  A class with methods
-    of its own keeps them, and arguments by name are methods.py's."""
+    """A program's call enters C directly until the group is closed. A class
+    with methods of its own keeps them, and methods.py handles keyword
+    arguments."""
     group = dist.new_group()
     mine, names, x = ours(group), set(quick.ENTRIES), torch.ones(2)
     kind = type(mine)
@@ -247,7 +250,7 @@ def case_entered():
 def case_late():
     """A wait that outlasts one wait of C continues in Python."""
     group, adopted = dist.new_group(), []
-    dist.all_reduce(torch.ones(1), group=group)  # opens its stream
+    dist.all_reduce(torch.ones(1), group=group)  # opens the group's stream
     calls, adopt = ours(group).calls, ours(group).calls.adopt
     calls.adopt = lambda call, code: (adopted.append(code), adopt(call, code))
     x = torch.ones(2)
@@ -264,7 +267,8 @@ def case_late():
 
 
 def case_differing():
-    """The error of a call is all ranks', and the group's others."""
+    """All ranks get the error of a mismatched call, and the group's other calls
+    fail."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     for _ in range(2):
@@ -277,7 +281,7 @@ def case_differing():
 
 
 def case_expired():
-    """A group's timeout ends the call at who waits."""
+    """A group's timeout ends the call at a waiting rank."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=2))
     dist.all_reduce(torch.ones(1), group=group)
     if ME == 0:
@@ -308,8 +312,8 @@ def case_aborted():
 
 
 def case_threads():
-    """Threads of one group and of several: each call is whole, and a thread of
-    torch's sees ends, too."""
+    """Threads of one group and of several: each call is atomic, and a thread of
+    torch also detects ends."""
     groups = [dist.new_group() for _ in range(3)]
     same, wrong = dist.new_group(), []
     dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()
@@ -320,7 +324,7 @@ def case_threads():
             dist.all_reduce(x, group=group)
             if x[0] != N * (seed + i) + N * (N - 1) / 2:
                 wrong.append((seed, i, x))
-    # All calls of one group are equal, so that their order does not matter.
+    # All calls of a group are equal, so their order does not matter.
     def equal():
         for _ in range(300):
             x = torch.full((5,), 1.)
@@ -341,7 +345,7 @@ def case_threads():
 
 
 def case_seen_by_another():
-    """The end may be seen by a thread that looks for ends."""
+    """Another thread that polls for ends may detect the end."""
     calls, is_over = ours().calls, threading.Event()
 
     def look():
@@ -360,7 +364,8 @@ def case_seen_by_another():
 
 
 def case_interrupted():
-    """Ctrl-C ends the wait; the tensor stays until the library has its sum."""
+    """Ctrl-C ends the wait; the tensor stays alive until the library has its
+    sum."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     calls = ours(group).calls
@@ -395,7 +400,7 @@ def case_interrupted():
 
 
 def case_forked():
-    """A child is no member; a child of a thread that waits neither."""
+    """A child is no member, and neither is a child of a waiting thread."""
     group = dist.new_group()
     dist.all_reduce(torch.ones(1), group=group)
     dist.barrier()
@@ -422,7 +427,7 @@ def case_forked():
 
 
 def case_without():
-    """SUMWIRE_QUICK=0: methods.py does all, and says why."""
+    """SUMWIRE_QUICK=0: methods.py handles every call, and reports why."""
     module, why = quick.load()
     check(module is None and "SUMWIRE_QUICK" in why, f"{module}, {why}")
     check(not is_quick(check_sum), "it is quick")
@@ -441,7 +446,7 @@ def case_killed():
 
 
 def case_left_waiting():
-    """A thread of the program waits when the program ends."""
+    """A thread of the program still waits when the program ends."""
     dist.all_reduce(torch.ones(1))
     if ME == 0:
         threading.Thread(target=dist.all_reduce, args=(torch.ones(1),),

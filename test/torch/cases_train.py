@@ -1,4 +1,5 @@
-# cases_train.py - trainings against torch's own DDP over gloo; torch_train.py
+# cases_train.py - training compared with torch's own DDP over gloo;
+# torch_train.py
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import os
@@ -16,7 +17,8 @@ STEPS = 20 if os.environ.get("SUMWIRE_TEST_QUICK") else 50
 
 
 def train(model, optimizer, forward=None, steps=STEPS):
-    """Returns the losses; the rate falls, so that a late update would show."""
+    """Train; return the losses. The learning rate falls, so that a late update
+    would show."""
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, 7, 0.8)
     losses = []
     for step in range(steps):
@@ -47,7 +49,7 @@ def train_sumwire(make, steps=STEPS, **options):
 
 
 def case_equal_to_gloo():
-    """Also with and without crossing the barrier."""
+    """Compare with gloo, with and without crossing the barrier."""
     for name, make in models.OPTIMIZERS.items():
         steps = STEPS if name in ("SGD", "Adam", "AdamW", "RMSprop") else 9
         want, _ = train_gloo(make, steps)
@@ -68,7 +70,7 @@ def case_tuned():
     del os.environ["SUMWIRE_TUNE"]
     train(model, optimizer)
     check(models.weights(model) == want, "weights are those without the tuner")
-    # long enough for a trial, on any machine
+    # Long enough for a trial on any machine.
     start, n = time.monotonic(), 0
     while not hvd.broadcast_object(n >= 50 and time.monotonic() - start > 3):
         train(model, optimizer, steps=10)
@@ -76,7 +78,7 @@ def case_tuned():
 
 
 def case_barrier_is_crossed():
-    """step() leaves updates to be done, and any look at a weight does them."""
+    """step() defers updates, and any read of a weight performs them."""
     def new(cross=True):
         model = models.Net(is_plain=True)
         return model, hvd.DistributedOptimizer(
@@ -122,7 +124,7 @@ def case_barrier_is_crossed():
 
 
 def case_compiled():
-    """torch.compile: the same weights, and no update in what is compiled."""
+    """torch.compile gives the same weights, and compiled code has no updates."""
     seen = []
 
     def backend(graph, _):
@@ -144,8 +146,8 @@ def case_compiled():
 
 
 def case_gradients_in_bounds():
-    """More than two ranks: rounding depends on the order, so each sum is
-    compared with the exact one of the same gradients."""
+    """With more than two ranks, rounding depends on the order, so compare each
+    sum with the exact sum of the same gradients."""
     make = models.OPTIMIZERS["SGD"]
     model = models.Net(seed=hvd.rank())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
@@ -182,7 +184,7 @@ def check_equal_on_ranks(model):
 
 
 def case_curves():
-    """The barrier crossed."""
+    """Cross the barrier."""
     make = models.OPTIMIZERS["AdamW"]
     model = models.Net()
     optimizer = hvd.DistributedOptimizer(
@@ -198,8 +200,8 @@ def check_curves(ours, theirs):
 
 
 def case_weights_by_the_back_door():
-    """A weight that is not read through its module gives an error, not a wrong
-    gradient."""
+    """Reading a weight without its module raises an error instead of giving a
+    wrong gradient."""
     model, optimizer = cross_twice()
     weight = model.conv.weight
     one_more(model, optimizer)
@@ -215,8 +217,8 @@ def one_more(model, optimizer):
 
 
 def cross_twice(make=None):
-    """A model after two steps, and an optimizer whose step() itself updates
-    nothing from then on."""
+    """Return a model after two steps, and an optimizer whose step() no longer
+    updates anything itself."""
     model = models.Net(is_plain=True)
     sgd = models.OPTIMIZERS["SGD"](model.parameters())
     optimizer = make(model, sgd) if make else hvd.DistributedOptimizer(
@@ -227,7 +229,8 @@ def cross_twice(make=None):
 
 
 def case_written_by_the_back_door():
-    """Writing to a weight before its update is an error, not lost."""
+    """Writing to a weight before its update raises an error instead of losing
+    the write."""
     for write in (lambda p: p.clamp_(-0.01, 0.01), lambda p: p.mul_(0.9),
                   lambda p: p.detach().zero_(),
                   lambda p: setattr(p, "data", torch.zeros_like(p))):
@@ -250,7 +253,8 @@ def late_after_step(make):
 
 
 def case_crossing_is_asked_for():
-    """Off unless asked for: by the argument, a variable, or BytePS's name."""
+    """Off by default: enabled by the argument, a variable, or BytePS's
+    variable."""
     def make(model, sgd, **options):
         return hvd.DistributedOptimizer(sgd, model.named_parameters(),
                                         **options)
@@ -273,8 +277,8 @@ def case_crossing_is_asked_for():
 
 
 def case_kept_list():
-    """Parameters that are read and written through a list of one's own, right
-    after step(): as with torch's own DDP."""
+    """A script reads and writes parameters through a list of its own right
+    after step(), as with torch's own DDP."""
     def run(model, optimizer, forward):
         kept = list(model.parameters())
         average = [p.detach().clone() for p in kept]

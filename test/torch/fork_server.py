@@ -1,12 +1,12 @@
-# fork_server.py - loads torch once, and forks processes that begin behind that
+# fork_server.py - load torch once, and fork processes that start after the
+# import
 # SPDX-License-Identifier: BSD-3-Clause
-"""fork_server.py FD PATH: for forks.py, which asks by connections to the socket
-FD, which lies at PATH.
+"""fork_server.py FD PATH: serve forks.py, which connects to the socket FD at
+PATH.
 
-A child is like a program that was started so, and has imported torch as its first
-line: it has a session, an environment, arguments and files of its own.  It has
-nothing of sumwire.
-"""
+A child behaves like a program that was started directly and has imported torch
+as its first line: it has a session, an environment, arguments and files of its
+own. It has no state of sumwire."""
 import contextlib
 import ctypes
 import fcntl
@@ -23,8 +23,8 @@ import torch.distributed  # noqa: F401
 
 MAX_BYTES = 100000  # of a request
 NUMBER = struct.Struct("i")  # a child's pid, then its exit status
-FIRST, LAST = 3, 255  # files that a child has nothing to do with
-IDLE_S = 30  # without a child or a question, until the server ends
+FIRST, LAST = 3, 255  # descriptors that a child must not inherit
+IDLE_S = 30  # without a child or a request, before the server ends
 
 
 def enter(namespace):
@@ -35,7 +35,7 @@ def enter(namespace):
 
 
 def become(asked, files):
-    """Become this child."""
+    """Turn this process into the requested child."""
     for to, fd in enumerate(files):
         os.dup2(fd, to)
     for namespace in asked["namespaces"]:
@@ -48,20 +48,21 @@ def become(asked, files):
 
 
 def only_thread():
-    """A child would have other threads' locks, but not the threads."""
+    """Require a single thread: a child would inherit other threads' locks, but
+    not the threads."""
     n = len(os.listdir("/proc/self/task"))
     if n != 1:
         sys.exit(f"fork_server.py: torch has started {n - 1} threads")
 
 
 def tell(told, number):
-    """The requester may be gone."""
+    """Send a number; the requester may have ended."""
     with contextlib.suppress(BrokenPipeError):
         os.write(told, NUMBER.pack(number))
 
 
 def answer(children, ready):
-    """Say how those have ended."""
+    """Report the exit statuses of children that have ended."""
     for child in set(ready) & set(children):
         pid, told = children.pop(child)
         status = os.waitpid(pid, 0)[1]
@@ -71,7 +72,8 @@ def answer(children, ready):
 
 
 def end_unasked(listener, path):
-    """End, unless somebody asks at this moment: forks.py asks with the lock."""
+    """End unless a request arrives now: forks.py connects while it holds the
+    lock."""
     with open(path + ".lock", "w", encoding="ascii") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,8 +85,8 @@ def end_unasked(listener, path):
 
 
 def serve(listener, path):
-    """Returns in each child."""
-    children = {}  # by the file that is ready at its end: pid, who wants to know
+    """Serve requests; return in each child."""
+    children = {}  # by the descriptor that reports its end: pid, requester
     while True:
         ready = select.select([listener, *children], [], [],
                               None if children else IDLE_S)[0]
@@ -113,7 +115,7 @@ def serve(listener, path):
 
 
 def go_on():
-    """As Python does with these arguments."""
+    """Run the program as Python does with these arguments."""
     if sys.argv[0] == "-u":
         del sys.argv[0]
         sys.stdout.reconfigure(write_through=True)
@@ -127,6 +129,6 @@ def go_on():
 
 
 if __name__ == "__main__":
-    gc.freeze()  # else each child looks through all of torch once more at its end
+    gc.freeze()  # otherwise each child scans all of torch again at its end
     serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])
     go_on()

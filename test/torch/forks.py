@@ -1,12 +1,11 @@
-# forks.py - Python programs as children of one that has loaded torch
+# forks.py - run Python programs as children of a process that has loaded torch
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch takes 2 to 3 s of a core to load: programs that tests start many of are
-forked from fork_server.py. Python and PyTorch read some of the environment
-when they load, so each such environment has a server for even ranks and one
-for odd ranks, whose sets have other orders. All test programs of a build
-folder, in the same namespaces, share them. A server ends when nobody has asked
-for anything for a while.
-"""
+"""Loading PyTorch takes 2 to 3 s of a core, so programs that tests start often
+are forked from fork_server.py. Python and PyTorch read parts of the environment
+when they load. So each such environment has a server for even ranks and one for
+odd ranks, which differ in the order of sets. All test programs of a build
+folder, in the same namespaces, share the servers. An idle server ends after a
+while."""
 import contextlib
 import fcntl
 import hashlib
@@ -20,10 +19,10 @@ import subprocess
 HERE = os.path.dirname(os.path.abspath(__file__))
 SERVER = os.path.join(HERE, "fork_server.py")
 NUMBER = struct.Struct("i")  # as of fork_server.py
-READ_EARLY = ("PYTHON", "TORCH", "OMP_", "LD_")  # variables, by their beginning
+READ_EARLY = ("PYTHON", "TORCH", "OMP_", "LD_")  # prefixes of variables that are read at load time
 READ_LATE = ("TORCHELASTIC_", "TORCHFT_", "TORCH_NCCL_", "TORCH_FR_", "PYTHON_EXEC")
 NAMESPACES = ("user", "mnt", "net", "pid", "uts")
-PLACE = "TEST_FORKS"  # in a child's environment: where the servers are
+PLACE = "TEST_FORKS"  # variable in a child's environment: the servers' place
 
 
 class Ended(Exception):
@@ -31,7 +30,7 @@ class Ended(Exception):
 
 
 class Forked:
-    """As subprocess.Popen.  files: stdin, stdout and stderr."""
+    """Behaves as subprocess.Popen. files: stdin, stdout and stderr."""
 
     def __init__(self, server, asked, files):
         read, told = os.pipe()
@@ -67,19 +66,20 @@ class Forked:
 
 
 def place(build):
-    """Where a test program finds its servers: a folder, and its namespaces."""
+    """Return where a test program finds its servers: a folder, and its
+    namespaces."""
     folder = os.path.join(build, "forks")
     os.makedirs(folder, exist_ok=True)
     return [folder, *(os.readlink(f"/proc/self/ns/{n}") for n in NAMESPACES)]
 
 
 def connect(where, python, early, which):
-    """Connect to the server of that place; start it if it does not run."""
+    """Connect to the server of that place; start it if necessary."""
     name = hashlib.sha256(json.dumps(
         [where[1:], python, early, which,
          os.stat(SERVER).st_mtime]).encode()).hexdigest()[:16]
     folder = os.open(where[0], os.O_RDONLY | os.O_DIRECTORY)
-    # The paths of sockets are short.
+    # Socket paths must be short.
     path = f"/proc/self/fd/{folder}/{name}"
     found = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
@@ -115,7 +115,7 @@ def is_early(name):
 
 
 def fork(where, python, env, which, args, files, namespaces=()):
-    """Start a child with that environment; returns it as Forked."""
+    """Start a child with that environment; return it as Forked."""
     early = sorted((k, v) for k, v in env.items() if is_early(k))
     own = [k for k, v in early if "/sumwire-proc-" in v]
     if own:
@@ -127,8 +127,8 @@ def fork(where, python, env, which, args, files, namespaces=()):
 
 
 def starter(python, env, which, namespaces=()):
-    """As rig.popen, for what follows python on a command line.  env: what is added,
-    None: removed.  namespaces: files of /proc."""
+    """Return a function like rig.popen for the arguments after python. env:
+    variables to add, or None: to remove. namespaces: files of /proc."""
     import rig
     pairs = {k: v for k, v in {**os.environ, **env}.items() if v is not None}
 

@@ -1,7 +1,7 @@
-# ft_train.py - one replica of a training with torchft; by torch_ft.py
+# ft_train.py - one replica of a training job with torchft; by torch_ft.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""ft_train.py NAME ADDRESS STOP: train until the file STOP exists, and say after
-each step "step NUMBER PARTICIPANTS WEIGHTS"."""
+"""ft_train.py NAME ADDRESS STOP: train until the file STOP exists, and print
+after each step "step NUMBER PARTICIPANTS WEIGHTS"."""
 import os
 import sys
 import time

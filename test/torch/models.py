@@ -1,17 +1,17 @@
-# models.py - small models and data of the training tests
+# models.py - small models and data for the training tests
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 from torch import nn
 
 
 class Net(nn.Module):
-    """Some of each: convolution, normalization with buffers, embedding, a tied
-    weight, a layer that is used by its function only."""
+    """A layer of each kind: convolution, normalization with buffers, embedding,
+    a tied weight, and a layer used without its forward."""
 
     def __init__(self, seed=0, is_plain=False):
         super().__init__()
         torch.manual_seed(seed)
-        self.is_plain = is_plain  # every layer by its forward
+        self.is_plain = is_plain  # uses every layer through its forward
         self.embed = nn.Embedding(16, 12)
         self.conv = nn.Conv1d(12, 8, 3, padding=1)
         self.norm = nn.BatchNorm1d(8)
@@ -59,6 +59,6 @@ OPTIMIZERS = {
 
 
 def weights(model):
-    """All bytes of the parameters."""
+    """Return all bytes of the parameters."""
     return b"".join(p.detach().contiguous().numpy().tobytes()
                     for p in model.parameters())

@@ -1,4 +1,4 @@
-# own_agent.py - the agent of this rank, which a rank has started
+# own_agent.py - the agent that a rank has started
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
 import os
@@ -8,14 +8,14 @@ from sumwire.distributed import attachment
 
 
 def agent_pid(path):
-    """The process behind an agent's socket, by the name of that for counters."""
+    """Return the pid of the process behind an agent's socket, from the name of
+    its socket for counters."""
     [stats] = glob.glob(os.path.join(os.path.dirname(path), "stats-*.sock"))
     return int(re.search(r"(\d+)\.sock$", stats)[1])
 
 
 def agent_of_rank():
-    """Settings of this rank's own agent, which a rank has started: socket,
-    configuration."""
+    """Return socket and configuration of this rank's own agent."""
     path = attachment._attachment.calls.client.agent
     with open(f"/proc/{agent_pid(path)}/fd/0", encoding="ascii") as f:
         return path, f.read()

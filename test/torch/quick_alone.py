@@ -1,8 +1,8 @@
 # quick_alone.py MODULE - quick.c without PyTorch: any Python runs it
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects of this file stand for PyTorch's, and Python functions for
-libsumwire's.  Exits with 0 if each call did what quick.c says, kept no reference
-and dropped none."""
+"""Objects of this file replace PyTorch's, and Python functions replace
+libsumwire's. Exits with 0 if each call acted as quick.c documents, and leaked
+no reference and dropped none."""
 import collections
 import ctypes
 import gc
@@ -20,7 +20,7 @@ WAIT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64,
                         ctypes.c_uint32)
 ROUNDS = 2000
 UNSET = object()
-FEW = 100  # references that come and go by themselves
+FEW = 100  # random changes in the number of references
 
 
 @COLL
@@ -115,11 +115,11 @@ class Counts(ctypes.Structure):
 
 
 class Plain:
-    """A record that is reached by lookups."""
+    """A record whose attributes need a lookup."""
 
 
 class Record:
-    """A record that is reached by its slots."""
+    """A record whose attributes are slots."""
     __slots__ = ("number", "group", "seq", "kind", "sent", "received", "limit_s",
                  "callers", "created", "completed", "is_late")
 
@@ -152,7 +152,7 @@ def new_call():
 
 
 def made(coll=0, wait=0, **more):
-    """A Quick whose streams are open."""
+    """Return a Quick with open streams."""
     quick = new(coll, wait, **more)
     for method in quick.all_reduce, quick.broadcast:
         assert method([Tensor()], Options) is NotImplemented
@@ -188,7 +188,7 @@ def refused(call, error):
 
 
 def run(tensor):
-    """Every way through a method once."""
+    """Take every path through a method once."""
     counts = Counts()
     good, late, busy = (made(counts=counts), made(wait=ETIMEDOUT, record=Plain),
                         made(coll=EBUSY))
@@ -213,7 +213,7 @@ def run(tensor):
 
 
 def enter(tensor):
-    """Every way through an Entry once."""
+    """Take every path through an Entry once."""
     held, rests = set(), []
 
     def rest(*arguments, **more):

@@ -1,4 +1,4 @@
-# recorded.py - the copies that a trace has of a running job
+# recorded.py - copies in the trace of a running job
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 import json
@@ -12,7 +12,7 @@ from rig import check
 
 
 def copies_of(net, path):
-    """How many copies of each kind and size a trace of a second has."""
+    """Trace for a second; return the number of copies of each kind and size."""
     p = subprocess.run([rig.sumwire(), "trace", "--time", "1s", "--output", path,
                         *(unique(n) for n in net.daemons)], check=False,
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -24,8 +24,8 @@ def copies_of(net, path):
             if e["name"].startswith("copy ") and "tensor" in e["args"])
 
 
-def await_copies(net, file, has_all, **env):
-    """The file's case "recorded" runs until has_all() is true of its copies."""
+def await_copies(net, file, has_all):
+    """Run the file's case "recorded" until has_all() is true of its copies."""
     net.start_all()
     with tempfile.TemporaryDirectory() as folder:
         done = os.path.join(folder, "done")

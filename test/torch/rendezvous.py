@@ -1,7 +1,8 @@
-# rendezvous.py - the store of torchrun's rendezvous, until the standard input ends
+# rendezvous.py - the store of torchrun's rendezvous, until standard input ends
 # SPDX-License-Identifier: BSD-3-Clause
-"""rendezvous.py PORT: one that no torchrun hosts outlives each of them.  A torchrun
-that fails ends its store, and whoever still asks dies of that."""
+"""rendezvous.py PORT: a store outside torchrun outlives each torchrun. A
+failing torchrun ends its own store, and another one that still uses the store
+would crash."""
 import sys
 
 from torch.distributed import TCPStore

@@ -1,8 +1,8 @@
-# start_and_end.py - two ranks start and end, again and again, in many ways
+# start_and_end.py - two ranks start and end repeatedly, in many ways
 # SPDX-License-Identifier: BSD-3-Clause
-"""start_and_end.py N: after each of N jobs nothing is left of it: neither a
-process nor a file, socket, port or shared memory.  By torch_ends.py, in a TMPDIR
-of its own.  Ranks are forked from this process, which has loaded torch."""
+"""start_and_end.py N: run N jobs; after each, nothing may be left: no process,
+file, socket, port or shared memory. Run by torch_ends.py, in a TMPDIR of its
+own. The ranks are forks of this process, which has loaded torch."""
 import contextlib
 import gc
 import os
@@ -21,7 +21,7 @@ from cases_backend import start
 from torch_rig import check
 
 LIMIT_S = 90  # until nothing is left
-OPEN_S = 8  # how long an agent waits for ranks that were killed
+OPEN_S = 8  # how long an agent waits for killed ranks
 TMP = os.environ["TMPDIR"]
 
 
@@ -53,7 +53,7 @@ def interrupted(rank):
 def killed(rank):
     try:
         sums(3)
-    finally:  # also when the other was first
+    finally:  # also if the other ended first
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -68,7 +68,7 @@ def one_killed(rank):
 
 
 def while_it_starts(rank):
-    """This process kills them."""
+    """This process kills the ranks during their start."""
     sums(1 << 30)
 
 
@@ -94,7 +94,7 @@ def fork_rank(way, rank, i):
 
 
 def left():
-    """Describe everything that any job has left, in words."""
+    """Return a description of everything that any job has left."""
     found = [f"file {f}" for f in os.listdir(TMP) if "sumwire" in f]
     found += [f"shared memory {f}" for f in os.listdir("/dev/shm")
               if "sumwire" in f]

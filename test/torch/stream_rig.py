@@ -1,9 +1,9 @@
-# stream_rig.py - what streams of a GPU do for hierarchical sums, without a GPU
+# stream_rig.py - simulate the GPU streams of hierarchical sums, without a GPU
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream is a thread that does what it was given, in order.  Real gloo and
-real collectives are under it; that a stream waits for them is what NCCL's works
-and sw_coll_hold do on a GPU.  The gate of a stream holds up all that it has.
-Where the package asks torch.cuda for streams it gets these."""
+"""A stream is a thread that runs its tasks in order, over real gloo and real
+collectives. A stream waits for them as NCCL's works and sw_coll_hold make it
+wait on a GPU. The gate of a stream holds up all its tasks. The package gets
+these streams when it asks torch.cuda for streams."""
 import concurrent.futures
 import contextlib
 import queue
@@ -17,7 +17,7 @@ from sumwire import collectives
 from sumwire.client import SumwireError
 from sumwire.distributed import local, sums
 
-LIMIT_S = 60  # for what is to end
+LIMIT_S = 60  # until things end
 
 
 class Event:
@@ -29,13 +29,13 @@ class Event:
 
 
 class Stream:
-    """As torch.cuda.Stream."""
+    """Replaces torch.cuda.Stream."""
     device = None
 
     def __init__(self):
         self.gate = threading.Event()
         self.gate.set()
-        self.used = []  # tensors whose memory it uses
+        self.used = []  # tensors whose memory the stream uses
         self.awaited = []  # events
         self.queue = queue.SimpleQueue()
         threading.Thread(target=self._run, daemon=True).start()
@@ -65,11 +65,11 @@ class Stream:
         self.do(event.future.result)
 
 
-of_threads = []  # streams that were the current one of a thread first
+of_threads = []  # the initial current stream of each thread
 
 
 class Current(threading.local):
-    """Of each thread."""
+    """The current stream of each thread."""
 
     def __init__(self):
         self.stream = Stream()
@@ -84,7 +84,7 @@ def current(device=None):
 
 
 class Written(TorchFunctionMode):
-    """Calls that write to tensors belong to the current stream."""
+    """Assigns calls that write to tensors to the current stream."""
     KINDS = (torch.Tensor.copy_, torch.Tensor.__setitem__, torch.Tensor.mul_)
 
     def __torch_function__(self, what, types, args=(), kwargs=None):
@@ -122,14 +122,14 @@ class Work:
 
 
 def finish(work):
-    """Nobody is told of others' ends here."""
+    """Do nothing: nobody else waits for ends here."""
     until = time.monotonic() + LIMIT_S
     while not work.is_completed() and time.monotonic() < until:
         time.sleep(local.PAUSE_S)
 
 
 class Local:
-    """Over a local.Local of gloo, which the current stream waits for."""
+    """Wraps a local.Local of gloo; the current stream waits for it."""
 
     def __init__(self, real):
         self.real = real
@@ -147,7 +147,7 @@ class Local:
         return self._begin(self.real.gather, flat)
 
     def check(self, work, look):
-        """The stream does, in its order."""
+        """Check in the stream, in its order."""
 
     def wait(self, work, look):
         work.future.result(LIMIT_S)
@@ -158,7 +158,7 @@ class Device:
 
     @staticmethod
     def follow(stream):
-        """As of the CPU: gradients are filled in by the thread itself."""
+        """Follow a stream as on the CPU: the thread itself fills in gradients."""
 
 
 class Call:
@@ -171,8 +171,8 @@ class Call:
 
 
 class Calls:
-    """Over Calls, which does those without a stream: one begins when the stream
-    is there."""
+    """Wraps Calls, which handles calls without a stream; a call with one begins
+    when the stream reaches it."""
 
     def __init__(self, real):
         self.real = real
@@ -218,7 +218,7 @@ class Calls:
 
 
 def put_under(way):
-    """StreamSums in place of Sums; torch's streams are these from now on."""
+    """Use StreamSums in place of Sums; replace torch's streams from now on."""
     torch.cuda.current_stream = current
     torch.cuda.stream = made_current
     torch.cuda.is_current_stream_capturing = lambda: False

@@ -1,4 +1,4 @@
-# torch_agents.py - agents that ranks start: signals, logs, odd machines
+# torch_agents.py - agents started by ranks: signals, logs, unusual machines
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
@@ -18,7 +18,7 @@ def ok(net, *cases, **env):
 
 
 def test_a_signal_to_all():
-    """As from Slurm, which sends it to all processes of a job."""
+    """Slurm sends the signal to all processes of a job."""
     for number in rig.layouts(signal.SIGINT, signal.SIGUSR1, signal.SIGTERM):
         with Alone() as net:
             ranks = net.cases(CASES, "checkpoint")
@@ -57,8 +57,8 @@ def test_agent_is_killed():
 
 
 def test_left_folders():
-    """Clean up after agents killed with all of their ranks; not after others,
-    and not after young ones."""
+    """Clean up after agents killed with all of their ranks; keep other folders
+    and recent ones."""
     with Alone() as net:
         names = [net.path(f"tmp/sumwire-torch-{i}") for i in range(2)]
         for i, name in enumerate(names):
@@ -73,7 +73,7 @@ def test_left_folders():
 
 
 def test_logs():
-    """On the terminal, and in a file of each rank that starts an agent."""
+    """Logs go to the terminal, and to a file of each rank that starts an agent."""
     with Alone() as net:
         p, _ = net.ranks_ok(CASES, "sums", env={"SUMWIRE_DEBUG": "INFO"})
         check("sumwire: agent: 2" in p.log() and "is ready at" in p.log(),
@@ -101,7 +101,7 @@ def test_no_warning():
 
 
 def test_bound():
-    """To one CPU, as by OMP_PROC_BIND."""
+    """Bind ranks to one CPU, as OMP_PROC_BIND does."""
     with Alone() as net:
         ok(net, "bound", "quotas")
 
@@ -113,7 +113,7 @@ def test_denied_system_calls():
 
 
 def test_odd_folders():
-    """A configuration has no such path."""
+    """A configuration file cannot contain such paths."""
     for name in rig.layouts("x#1", "it's", 'say "a"', "a;b", "a b"):
         with Alone() as net:
             folder = net.path(f"tmp/{name}")
@@ -141,7 +141,7 @@ exec cat"""
 
 
 class Held(Alone):
-    """Ranks in the namespaces of a shell, which has run a script there."""
+    """Ranks in the namespaces of a shell that has run a script there."""
 
     def hold(self, *script):
         self.holder = subprocess.Popen(
@@ -167,7 +167,7 @@ class Held(Alone):
 
 
 class Bare(Held):
-    """On a machine, in a sandbox say, that hides what it is."""
+    """Ranks on a machine that hides its identity, such as a sandbox."""
 
     def __init__(self, name, has_sys):
         super().__init__()
@@ -175,8 +175,8 @@ class Bare(Held):
 
 
 class Apart(Held):
-    """As containers on the host's network: rank 0 in one, the others in one that
-    does not have rank 0's files."""
+    """Ranks in containers on the host's network: rank 0 in one, the others in
+    another that does not have rank 0's files."""
 
     def __init__(self):
         super().__init__(3)
@@ -192,7 +192,7 @@ def test_apart():
 
 
 def test_bare_machines():
-    """No boot id, names that no node can have."""
+    """The machine has no boot id, or a name that no node can have."""
     for name in rig.layouts("a b", "h\xf6st", "(none)"):
         with Bare(name, has_sys=True) as net:
             ok(net, "sums")

@@ -1,4 +1,4 @@
-# torch_async.py - asynchronous training over real daemons
+# torch_async.py - asynchronous training with real daemons
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
@@ -37,8 +37,8 @@ def test_a_rank_is_killed():
 
 
 def test_sumwire_run():
-    """Its server and agents are of that mode, and it does not end the others
-    when a rank has died."""
+    """sumwire run starts server and agents in that mode, and does not end the
+    others after a rank's death."""
     with tempfile.TemporaryDirectory() as folder:
         p = rig.Process("run", folder, [
             "env", "PYTHONPATH=" + os.path.join(ROOT, "apps", "torch"),
@@ -57,7 +57,7 @@ def test_sumwire_run():
 
 
 def test_mode_of_the_job():
-    """A tensor of the other mode is refused; so is an agent."""
+    """A tensor of the other mode is refused, and so is an agent."""
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_async.py", "synchronous_job")

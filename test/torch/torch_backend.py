@@ -1,4 +1,4 @@
-# torch_backend.py - init_process_group("sumwire") beside gloo
+# torch_backend.py - compare init_process_group("sumwire") with gloo
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -20,7 +20,7 @@ CASES = ["sums", "averages", "operations", "premultiplied", "broadcasts",
 
 
 def losses(ranks):
-    """By rank, of programs that ended well."""
+    """Return the losses by rank, of programs that ended well."""
     for p in ranks:
         p.wait_ok()
     return [[float(x) for x in re.findall(r"loss \d+ ([\d.]+)", p.out())]
@@ -49,8 +49,8 @@ def test_forms():
 
 
 def test_copies_in_a_trace():
-    """Tensors that are not dense are copied here, beside libsumwire's copies of
-    the same bytes; gathered ones are copied out of one buffer."""
+    """Python copies tensors that are not dense, besides libsumwire's copies of
+    the same bytes; gathered tensors are copied out of one buffer."""
     def has_all(copies):
         n = copies["copy out", 4]  # steps
         return n and copies["copy in", 240000] > 3 * n and (
@@ -77,7 +77,7 @@ def test_errors():
 
 
 def test_four_ranks():
-    """Quick: three have most of it."""
+    """Skip in quick runs: three ranks cover most of it."""
     run_cases((1, 1, 1, 1), *(CASES[:2] if rig.IS_QUICK else CASES))
 
 
@@ -90,7 +90,7 @@ def test_beside():
 
 
 def test_mixed():
-    """A backend for each type of device; sumwire is the first or the last."""
+    """Use a backend for each type of device; sumwire is the first or the last."""
     with Net(2) as net:
         net.start_all()
         ways = [("cpu:gloo,cuda:sumwire", "cpu_is_others"),
@@ -124,7 +124,7 @@ def test_detail():
 
 
 def trained(n, *kinds):
-    """Losses are gloo's, within what other orders of adding change."""
+    """Check that losses equal gloo's, except for rounding by order."""
     with Net(n) as net:
         net.start_all()
         each = losses(net.ranks(os.path.join(

@@ -1,7 +1,7 @@
-# torch_device.py - trainings whose gradients pass the stage of a device
+# torch_device.py - training with gradients that pass a device's stage
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device is that of SUMWIRE_DEVICE=fake (pmd/cuda/fake.h): threads and
-memcpy; PyTorch has the CPU alone."""
+"""SUMWIRE_DEVICE=fake (pmd/cuda/fake.h) selects the device: threads and memcpy;
+PyTorch has only the CPU."""
 import json
 import os
 import subprocess
@@ -14,12 +14,12 @@ import rig
 from rig import check
 from torch_rig import HERE, TorchNet
 
-# check: no gradient is written while it is summed
+# check: detects writes to a gradient during its sum.
 HOST = {"SUMWIRE_DEVICE": "fake:gbit=40,latency_us=10,check"}
 
 
 def test_train():
-    """Losses and weights are gloo's, bit by bit, as without the stage."""
+    """Losses and weights equal gloo's, bit by bit, as without the stage."""
     with TorchNet(2) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "equal_to_gloo", env=HOST)
@@ -28,8 +28,8 @@ def test_train():
 
 
 def test_options():
-    """Other types on the wire, several passes, clipping, updates past the
-    barrier; with local ranks."""
+    """Use other types on the wire, several passes, clipping, updates past the
+    barrier, and local ranks."""
     with TorchNet(1, local=[2]) as net:
         net.start_all()
         net.ranks_ok("cases_train.py", "barrier_is_crossed", env=HOST)
@@ -38,7 +38,7 @@ def test_options():
 
 
 def test_calls():
-    """allreduce, alone and in groups, and broadcast; with local ranks."""
+    """Call allreduce, alone and in groups, and broadcast; with local ranks."""
     with TorchNet(2, local=[2, 1]) as net:
         net.start_all()
         net.ranks_ok("cases_device.py", "summed", "summed_by_streams", "hook",
@@ -53,7 +53,7 @@ def test_calls():
 
 
 def test_compiled():
-    """torch.compile: the same weights as of memory."""
+    """torch.compile gives the same weights as in memory."""
     torch_rig.need_compile()
     with TorchNet(2) as net:
         net.start_all()
@@ -61,7 +61,7 @@ def test_compiled():
 
 
 def check_ranks(net, file, names, devices):
-    """Each rank with a device of its own."""
+    """Run each rank with a device of its own."""
     with net:
         net.start_all()
         net.n_runs += 1
@@ -71,7 +71,7 @@ def check_ranks(net, file, names, devices):
             p.wait_ok()
 
 
-# finds who writes too early, and is then lost
+# This device detects an early write, and is then lost.
 FAULTY = "fake:latency_us=1000,check,lost_after=1000"
 
 
@@ -91,7 +91,7 @@ BACKEND = ["sums", "averages", "operations", "premultiplied", "broadcasts",
 
 
 def test_backend():
-    """Collectives of torch.distributed, of tensors of the device."""
+    """Run collectives of torch.distributed on tensors of the device."""
     with backend_rig.Net(2, local=(2, 1)) as net:
         net.start_all()
         net.ranks_ok("cases_backend.py",
@@ -106,7 +106,8 @@ def test_backend_with_faults():
 
 
 def test_script_for_a_gpu():
-    """test/cuda/run over the fake device: each step passes and leaves values."""
+    """Run test/cuda/run over the fake device: each step passes and prints
+    values."""
     quick = ["--step", "hold", "--step", "copies", "--step", "two agents"]
     env = {**os.environ, "PYTHONPATH": torch_site.site() or ""}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-# torch_documents.py - the commands of the documents that need a new PyTorch
+# torch_documents.py - run the commands of the documents that need a new PyTorch
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import tempfile
@@ -12,7 +12,7 @@ WRAPPERS = {"python3": "", "torchrun": "-m torch.distributed.run"}
 
 
 def run(document):
-    """With python3 and torchrun of the rig's interpreter."""
+    """Run with python3 and torchrun of the rig's interpreter."""
     with tempfile.TemporaryDirectory() as folder:
         for name, words in WRAPPERS.items():
             path = os.path.join(folder, name)
@@ -40,6 +40,6 @@ def test_pytorch():
 
 
 if __name__ == "__main__":
-    torch_site.site()  # before there is no network
+    torch_site.site()  # while the network is still reachable
     documents.enter()
     torch_rig.main(dict(globals()))

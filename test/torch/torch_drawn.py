@@ -1,7 +1,7 @@
 # torch_drawn.py - the backend's collectives, drawn from seeds
 # SPDX-License-Identifier: BSD-3-Clause
-"""SUMWIRE_TEST_SEEDS=N, or FIRST:N, python3 test/torch/torch_drawn.py build: others
-than the first three.  Quick: the first."""
+"""SUMWIRE_TEST_SEEDS=N, or FIRST:N, python3 test/torch/torch_drawn.py build
+runs seeds other than the default first three. A quick run uses the first."""
 import os
 
 from backend_rig import Net, main

@@ -1,7 +1,7 @@
-# torch_ends.py - a group's end, and that of a process: nothing is left
+# torch_ends.py - the end of a group and of a process leaves nothing behind
 # SPDX-License-Identifier: BSD-3-Clause
 """SUMWIRE_TEST_ENDS=200 python3 test/torch/torch_ends.py build starts_and_ends
-for more than 6 of them: one of each way."""
+makes 200 ends instead of 6, one in each way."""
 import os
 import re
 import signal
@@ -16,7 +16,7 @@ rig.TEST_S += 10 * N_ENDS
 
 
 def test_forked():
-    """A child harms nobody, and ends by itself."""
+    """A forked child harms no other process, and ends by itself."""
     with Alone() as net:
         net.ranks_ok("cases_ends.py", "forked", "forked_while_watched",
                      "loaders")
@@ -24,7 +24,7 @@ def test_forked():
 
 
 def test_closed():
-    """A group's end frees what it had, at all."""
+    """The end of a group frees its resources at all ranks."""
     with Alone() as net:
         net.ranks_ok("cases_ends.py", "many_groups", "closed",
                      "closed_by_a_callback")
@@ -32,14 +32,14 @@ def test_closed():
 
 
 def test_limit():
-    """The others say within the group's timeout who is missing."""
+    """The others name the missing rank within the group's timeout."""
     with Alone() as net:
         net.ranks_ok("cases_ends.py", "limit")
         net.await_nothing()
 
 
 def survivor_says(case, code):
-    """Rank 1 ends so, in the middle of collectives."""
+    """End rank 1 in this way, in the middle of collectives."""
     with Alone() as net:
         zero, one = net.cases("cases_ends.py", case)
         if code == -signal.SIGINT:
@@ -76,7 +76,7 @@ def test_a_rank_is_interrupted():
 
 
 def others_go_on(net, **env):
-    """Rank 2 is killed: ranks 0 and 1 hear one sentence, and sum on."""
+    """Kill rank 2: ranks 0 and 1 get one sentence, and continue to sum."""
     *rest, dead = net.cases("cases_ends.py", "the_last_is_killed", env=env)
     got = dead.wait(rig.RUN_S)
     check(got == -signal.SIGKILL, f"rank 2 ended with {got}")
@@ -92,13 +92,13 @@ def others_go_on(net, **env):
 
 
 def test_others_go_on():
-    """At one agent."""
+    """All ranks share one agent."""
     with Alone(3) as net:
         others_go_on(net)
 
 
 def test_others_go_on_by_agents():
-    """One each: that of the dead goes on summing."""
+    """Each rank has an agent: the agent of the dead rank continues to sum."""
     with Alone(3) as net:
         others_go_on(net, TEST_RANKS_PER_AGENT="1")
 
@@ -109,7 +109,7 @@ def test_others_go_on_by_a_server():
 
 
 def test_a_machine_dies():
-    """Its agent sums for the others, too: their job ends."""
+    """Its agent also sums for the others, so their job ends."""
     with Alone(3) as net:
         *rest, dead = net.cases("cases_ends.py", "the_last_machine_dies", env={
             "TEST_RANKS_PER_AGENT": "1", "TEST_DEAD_AFTER": "3s"})
@@ -125,7 +125,7 @@ def test_a_machine_dies():
 
 
 def test_killed():
-    """Agents go with processes that were killed."""
+    """Agents end with their killed processes."""
     with Alone() as net:
         ranks = net.cases("cases_ends.py", "until_the_end")
         for p in ranks:
@@ -137,14 +137,15 @@ def test_killed():
 
 
 def test_one_leaves():
-    """Its agent stays while others need what it sums."""
+    """Its agent stays while others need its sums."""
     with Alone(3) as net:
         net.ranks_ok("cases_ends.py", "left")
         net.await_nothing()
 
 
 def test_restarted():
-    """torchrun starts all again: another job, not a rival's."""
+    """torchrun restarts all ranks: the new job does not conflict with the old
+    one."""
     with Alone() as net:
         p = net.torchrun(os.path.join(os.path.dirname(__file__),
                                       "cases_ends.py"), "restarted",
@@ -159,7 +160,7 @@ def test_restarted():
 
 
 def test_starts_and_ends():
-    """In a row, in all ways; looked at after each."""
+    """Run many in a row, in all ways, with a check after each."""
     with Alone() as net:
         p = net.run("ends", "/usr/bin/env",
                     *[f"{k}={v}" for k, v in net.environment(0).items()],

@@ -34,7 +34,7 @@ def last_line(folder, example, *args):
 
 
 def results(folder, example, *args):
-    """The numbers after loss and accuracy of the last line."""
+    """Return the numbers after loss and accuracy in the last line."""
     return [float(x) for x in re.findall(r"(?:loss|accuracy) ([0-9.]+)",
                                          last_line(folder, example, *args))]
 
@@ -65,7 +65,8 @@ def test_bf16():
 
 
 def test_nccl():
-    """The program that compares NCCL's networks, over gloo: there is no GPU."""
+    """Run the program that compares NCCL's networks over gloo, because there is
+    no GPU."""
     with tempfile.TemporaryDirectory() as folder:
         last = last_line(folder, os.path.join(ROOT, "test", "peers", "nccl.py"),
                          "--backend", "gloo", "--largest", "1")

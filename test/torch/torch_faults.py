@@ -1,4 +1,4 @@
-# torch_faults.py - wrong calls, and what breaks: named errors, clean ends
+# torch_faults.py - wrong calls and failures: named errors, clean ends
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -54,8 +54,8 @@ def test_other_sizes_at_one_agent():
 
 
 def survivor_says(case, code, *texts, and_then=()):
-    """Rank 1 ends with this code, which is noticed at once; rank 0 ends with an
-    exception, and the daemons serve the next job."""
+    """Rank 1 ends with this code, which is detected at once. Rank 0 ends with
+    an exception, and the daemons serve the next job."""
     with TorchNet(2) as net:
         net.start_all()
         zero, one = net.cases("cases_faults.py", case)
@@ -107,7 +107,7 @@ def test_no_agent():
 
 
 def test_limits_and_interrupts():
-    """Both waits end by Ctrl-C, and the limit names the tensor."""
+    """Ctrl-C ends both waits, and the error at the limit names the tensor."""
     with TorchNet(2) as net:
         net.start_all()
         script = os.path.join(HERE, "cases_faults.py")
@@ -135,7 +135,8 @@ WAYS = {"exits": 7, "raises": 1, "killed": -signal.SIGKILL}
 
 
 def test_a_rank_is_a_process_of_its_own():
-    """Though it was forked; and the next one has its sets in another order."""
+    """A forked rank acts as a process of its own; the next one has another
+    order of sets."""
     orders = set()
     with TorchNet(3) as net:
         for rank, (how, code) in enumerate(WAYS.items()):

@@ -1,6 +1,7 @@
-# torch_frameworks.py - Lightning and Accelerate over the backend, beside gloo
+# torch_frameworks.py - Lightning and Accelerate over the backend, compared with
+# gloo
 # SPDX-License-Identifier: BSD-3-Clause
-"""frameworks() installs them once into the build folder, beside the PyTorch of
+"""frameworks() installs them once into the build folder, next to the PyTorch of
 torch_site.py (50 MB), unless the rig's Python has them."""
 import fcntl
 import functools
@@ -36,7 +37,8 @@ def run_ok(*args):
 
 
 def fetch(folder):
-    """A virtual environment in which pip finds torch, and so takes no other."""
+    """Create a virtual environment in which pip finds torch, so that it does
+    not fetch another."""
     run_ok(torch_rig.python(), "-m", "venv", folder)
     [packages] = glob.glob(folder + "/lib/python3*/site-packages")
     with open(packages + "/torch.pth", "w", encoding="utf-8") as f:
@@ -68,7 +70,7 @@ class Ranks(Alone):
 
 
 def trained(script):
-    """Losses are gloo's, within what other orders of adding change."""
+    """Check that losses equal gloo's, except for rounding by order."""
     losses = {}
     with Ranks() as net:
         p = net.torchrun(os.path.join(torch_rig.HERE, script), "gloo", "sumwire")

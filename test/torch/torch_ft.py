@@ -1,4 +1,5 @@
-# torch_ft.py - torchft's manager and lighthouse over sumwire, and replicas that die
+# torch_ft.py - torchft's manager and lighthouse over sumwire, with dying
+# replicas
 # SPDX-License-Identifier: BSD-3-Clause
 """torch_frameworks.py installs torchft."""
 import os
@@ -15,7 +16,7 @@ from slurm import free_port
 
 TRAIN = os.path.join(torch_rig.HERE, "ft_train.py")
 LIMIT_S = 90
-# Options of a lighthouse: a replica is dead after 2 s of silence.
+# Options of a lighthouse: a replica counts as dead after 2 s of silence.
 LIGHTHOUSE = """\
 import sys, time
 from torchft.coordination import LighthouseServer
@@ -27,26 +28,26 @@ time.sleep(3600)
 
 
 class Replica:
-    """A process that trains, and what it has said so far."""
+    """A process that trains, and its output so far."""
 
     def __init__(self, net, i, number):
         self.process = net.start_replica(i, f"replica{i}.{number}")
         self.i = i
 
     def steps(self):
-        """(participants, weights) by step."""
+        """Return (participants, weights) by step."""
         lines = [line.split() for line in self.process.out().splitlines()]
         return {int(w[1]): (int(w[2]), w[3]) for w in lines
                 if w[:1] == ["step"] and len(w) == 4}
 
     def participants(self):
-        """Return the losses of its last step; 0: none yet."""
+        """Return the participants of its last step; 0 before the first."""
         steps = self.steps()
         return steps[max(steps)][0] if steps else 0
 
 
 class Job:
-    """Replicas of a net that has start_replica()."""
+    """The replicas of a net that has start_replica()."""
 
     def __init__(self, net, n):
         self.net = net
@@ -61,13 +62,14 @@ class Job:
         return replica
 
     def await_participants(self, n):
-        """All that live train together."""
+        """Wait until n replicas train together."""
         for replica in self.replicas.values():
             rig.wait_until(lambda r=replica: r.participants() == n, LIMIT_S,
                            f"{n} participants at replica {replica.i}")
 
     def kill_and_replace(self, i):
-        """The others go on without it, and with the next one in its place."""
+        """Kill a replica: the others continue without it, and with its
+        replacement."""
         n = len(self.replicas)
         victim = self.replicas.pop(i)
         victim.process.kill()
@@ -76,7 +78,8 @@ class Job:
         self.await_participants(n)
 
     def finish(self):
-        """All end well; at each step all participants had the same weights."""
+        """Check that all end well, and that at each step all participants had
+        the same weights."""
         with open(self.net.path("tmp/stop"), "w", encoding="ascii"):
             pass
         for replica in self.replicas.values():
@@ -108,7 +111,7 @@ class OneMachine(Ranks):
         return "127.0.0.1"
 
     def starter(self, i):
-        """Runs python's arguments where replica i is."""
+        """Return the function that runs python's arguments where replica i is."""
         return forks.starter(torch_rig.python(), {
             **self.environment(0), "RANK": None, "WORLD_SIZE": None,
             "LOCAL_RANK": None, "TEST_STORE": None, "SUMWIRE_LAUNCHER": None,
@@ -120,7 +123,7 @@ class OneMachine(Ranks):
         return ()
 
     def start_lighthouse(self):
-        """Whom replicas ask; it ends with the net."""
+        """Start the lighthouse of the replicas; it ends with the net."""
         where = f"{self.address(0)}:{free_port()}"
         self.lighthouse = f"http://{where}"
         path = self.path("tmp/lighthouse.py")
@@ -139,7 +142,7 @@ class OneMachine(Ranks):
 
 
 class TwoMachines(OneMachine, Machines):
-    """Replicas 0 and 2 are on the first."""
+    """Two machines, with replicas 0 and 2 on the first."""
 
     def address(self, i):
         return f"10.78.0.{i % 2 + 1}"
@@ -162,7 +165,7 @@ def test_two_machines():
 
 
 if __name__ == "__main__":
-    frameworks()  # before there is no network
+    frameworks()  # while the network is still reachable
     lan.enter()
     lan.ip("link", "set", "lo", "up")
     main(dict(globals()))

@@ -1,7 +1,7 @@
-# torch_hierarchical.py - gradients summed on each machine first
+# torch_hierarchical.py - gradients summed within each machine first
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine is a network namespace, in which its ranks run; the daemons are
-outside.  Machines add up by gloo, since there is no GPU here."""
+"""A machine is a network namespace in which its ranks run; the daemons are
+outside. gloo sums within a machine, because there is no GPU here."""
 import subprocess
 
 import torch_rig
@@ -12,12 +12,12 @@ from recorded import await_copies
 from rig import check
 from torch_rig import TorchNet
 
-# Its standard input keeps it.
+# The process keeps the namespace until its standard input ends.
 HOLD = "ip link set lo up && echo && exec cat"
 
 
 class Machines(TorchNet):
-    """An agent each, and as many ranks as local says."""
+    """Machines with an agent each, and as many ranks as local says."""
 
     def __init__(self, local=(2, 2), **rest):
         super().__init__(len(local), local=local, **rest)
@@ -79,7 +79,7 @@ def test_by_stream():
 
 
 def test_layouts():
-    """Three ranks of one machine alone; one of each."""
+    """Three ranks on a single machine; one rank on each machine."""
     for local in rig.layouts((1, 1), (3,)):
         with started(*local) as net:
             net.ranks_ok("cases_hierarchical.py", "sums", "any_order")
@@ -91,7 +91,8 @@ def test_uneven():
 
 
 def all_say(case, *texts, dies=None, **env):
-    """Every rank but who dies ends with an error that holds one of these."""
+    """Check that every rank except the dying one ends with an error that
+    contains one of these texts."""
     with started(2, 2) as net:
         ranks = net.cases("cases_hierarchical.py", case, env=env)
         for rank, p in enumerate(ranks):
@@ -108,21 +109,23 @@ def test_a_rank_raises():
 
 
 def test_a_rank_is_killed():
-    """On its machine there are ranks of other places, whose groups it is not in."""
+    """Its machine has ranks of other places, which do not share a group with
+    it."""
     all_say("is_killed", "rank 3 (node agent1)",
             "rank 3 of this machine missing", dies=3)
 
 
 def test_a_rank_is_late():
-    """It comes to no sum: who waits for it gives up, and so do all.  On its own
-    machine it is named, on others it, or who there waits for it."""
+    """The rank makes no sum: ranks that wait for it give up, and so do all
+    others. On its own machine the error names it. On others it names this rank,
+    or the rank on its machine that waits for it."""
     all_say("is_late", "missing for 4 s: rank 2 of this machine",
             "missing: rank 2 of 4", "missing: rank 3 of 4", dies=2,
             SUMWIRE_WAIT_TIMEOUT="4")
 
 
 def test_a_rank_gives_up():
-    """Its exception is caught, and it lives on."""
+    """The rank's exception is caught, and the rank survives."""
     all_say("gives_up", "rank 0: ValueError: given up", dies=0)
 
 

@@ -1,4 +1,4 @@
-# torch_horovod.py - what Horovod's scripts call beside allreduce and broadcast
+# torch_horovod.py - calls of Horovod's scripts besides allreduce and broadcast
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -30,7 +30,7 @@ def test_two_agents():
 
 
 def rounds_of(path, rank):
-    """Rounds of the gradient in a finished trace of that rank, in their order."""
+    """Return the gradient's rounds in a finished trace of that rank, in order."""
     with open(path, encoding="utf-8") as f:
         events = json.load(f)
     check({e["pid"] for e in events} == {rank}, f"{path}: {events}")
@@ -43,7 +43,7 @@ def rounds_of(path, rank):
 
 
 def test_horovod_timeline():
-    """HOROVOD_TIMELINE: rank 0 writes the file, and nobody else."""
+    """HOROVOD_TIMELINE: only rank 0 writes the file."""
     with TorchNet(1, local=(2,)) as net, tempfile.TemporaryDirectory() as folder:
         net.start_all()
         path = os.path.join(folder, "hvd.json")
@@ -65,8 +65,9 @@ def test_byteps_trace():
 
 
 def test_copies_in_a_trace():
-    """Tensors that PyTorch copies into and out of shared memory are copies of
-    their calls; gradients, whose sums stay there, are copied in alone."""
+    """PyTorch copies some tensors into and out of shared memory, and their
+    calls show these copies. Gradients are only copied in, because their sums
+    stay there."""
     with named(TorchNet(2)) as net:
         await_copies(net, "cases_horovod.py", lambda copies: all(
             copies[what] for what in (("copy in", 100000), ("copy out", 100000),
@@ -92,7 +93,7 @@ def test_many_parameters():
 
 
 def test_gives_up():
-    """A rank that waits for too long ends the sum at all ranks."""
+    """A rank that gives up ends the sum at all ranks."""
     with TorchNet(2, job={"stall_warn": "1s"}) as net:
         net.start_all()
         net.ranks_ok("cases_horovod.py", "gives_up",

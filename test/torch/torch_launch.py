@@ -1,4 +1,5 @@
-# torch_launch.py - the ways to start a training: a copy of the package, sumwire run, launchers
+# torch_launch.py - ways to start a training job: a package copy, sumwire run,
+# launchers
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -19,13 +20,13 @@ PIP_S = 300
 
 
 def documents_script():
-    """The script that doc/pytorch.md promises to work."""
+    """Return the script from doc/pytorch.md."""
     return next(b.text for b in markdown.of_file(os.path.join(
         ROOT, "doc", "pytorch.md")) if markdown.file_of(b) == "hvd_train.py")
 
 
 def test_quickstart():
-    """It builds the library that Python loads."""
+    """The quickstart builds the library that Python loads."""
     with open(os.path.join(ROOT, "apps", "quickstart"), encoding="utf-8") as f:
         targets = re.search(r"ninja -C build (.*?) 2>", f.read())[1].split()
     p = subprocess.run(["ninja", "-C", rig.BUILD, "-t", "query", *targets],
@@ -35,7 +36,7 @@ def test_quickstart():
 
 
 def run_elsewhere(folder, path):
-    """The document's script by sumwire run, from a folder outside of the
+    """Run the document's script by sumwire run, from a folder outside the
     checkout."""
     script = os.path.join(folder, "train.py")
     with open(script, "w", encoding="utf-8") as f:
@@ -62,7 +63,7 @@ def test_documents_script():
 
 
 def library_found(path, **env):
-    """Where a package at @path finds libsumwire, without sumwire run."""
+    """Return where a package at @path finds libsumwire, without sumwire run."""
     p = subprocess.run(
         [torch_rig.python(), "-c", "from sumwire import library; "
          "print(library.load()._name)"], capture_output=True, text=True,
@@ -71,8 +72,8 @@ def library_found(path, **env):
 
 
 def test_package_alone():
-    """A copy of it finds the library where sumwire run says, or beside the
-    command of PATH."""
+    """A copy of the package finds the library where sumwire run says, or next
+    to the command in PATH."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "site")
         shutil.copytree(os.path.join(ROOT, "apps", "torch", "sumwire"),
@@ -90,7 +91,7 @@ def test_package_alone():
 
 
 def test_local_ranks_of_run():
-    """The rank on this machine, whoever shares an agent."""
+    """The local rank counts on the machine, whichever ranks share an agent."""
     for n, local in rig.layouts((N, 1), (4, 2)):
         with tempfile.TemporaryDirectory() as folder:
             p = rig.Process("run", folder, [
@@ -112,7 +113,7 @@ def test_local_ranks_of_run():
 
 
 def ranks_of(launcher, *all_of_them):
-    """Local ranks of one agent; then a rank at each of two."""
+    """Run local ranks of one agent; then one rank at each of two agents."""
     for local in all_of_them or ((N,), (1,) * N):
         with TorchNet(len(local), local=local) as net:
             net.start_all()
@@ -144,7 +145,7 @@ def test_slurm():
 
 
 def test_torchrun():
-    """Ranks by its variables, all at one agent."""
+    """Ranks take torchrun's variables, all at one agent."""
     with tempfile.TemporaryDirectory() as logs, \
             TorchNet(1, local=(N,)) as net:
         net.start_all()
@@ -155,10 +156,10 @@ def test_torchrun():
         p = net.run("torchrun", "/usr/bin/env", "-u", "SUMWIRE_LAUNCHER",
                     *[f"{k}={v}" for k, v in pairs.items()],
                     torch_rig.python(), "-m", "torch.distributed.run",
-                    # not --standalone, which needs this host's name resolved
+                    # --standalone would have to resolve the host's name.
                     "--nnodes=1", f"--master_port={free_port()}",
                     "--nproc_per_node", str(N),
-                    # PyTorch 1.13 cannot do without them on Python 3.11.
+                    # On Python 3.11, PyTorch 1.13 requires these options.
                     "--redirects=1", "--tee=1", "--log_dir", logs,
                     os.path.join(HERE, "cases_ops.py"), "ranks", "sums")
         p.wait_ok()

@@ -1,7 +1,7 @@
-# torch_machines.py - torchrun on two machines: agents by the ranks, over veth
+# torch_machines.py - torchrun on two machines: ranks start agents, over veth
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine is a network namespace, with a boot id, a host's name and a
-/etc/hosts of its own.  Two interfaces join the two."""
+"""A machine is a network namespace with a boot id, a host name and a /etc/hosts
+of its own. Two links join the machines."""
 import contextlib
 import json
 import os
@@ -19,11 +19,11 @@ import rig
 from rig import RUN_S, check
 from slurm import free_port
 
-N = 2  # machines, and ranks of each
+N = 2  # machines, and ranks on each
 PORT = 29400  # of the rendezvous
 NETS = {"net": "10.78.0.", "second": "10.78.1."}
 NETS_V6 = {"net": "fd00:78::", "second": "fd00:78:1::"}
-# Its standard input keeps it.
+# The process keeps the namespace until its standard input ends.
 HOLD = """\
 set -e
 mount --bind "$1.boot" /proc/sys/kernel/random/boot_id
@@ -35,7 +35,7 @@ exec cat"""
 
 
 class Machines(Alone):
-    """hosts: what /etc/hosts of a machine calls itself."""
+    """hosts: a machine's own entries in its /etc/hosts."""
 
     def __init__(self, own="127.0.1.1", nets=None):
         super().__init__(2 * N)
@@ -69,9 +69,10 @@ class Machines(Alone):
         return p
 
     def make_sys(self, i, interface, gpu, node):
-        """A machine's /sys with two NUMA nodes of a CPU each, and on which the interface
-        and the GPU of cases_machines.py are; -1: on none.  Returns what its rank needs
-        to expect its agent on @node."""
+        """Make a machine's /sys with two NUMA nodes of one CPU each. @interface
+        and @gpu are the nodes of the interface and of the GPU of
+        cases_machines.py; -1: none. Return the variables that tell the rank to
+        expect its agent on @node."""
         cpus = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
         for name, text in (("class/net/net/device/numa_node", interface),
                            ("bus/pci/devices/0000:3b:00.0/numa_node", gpu),
@@ -86,22 +87,22 @@ class Machines(Alone):
                 "TEST_CPU": str(cpus[node])}
 
     def of_machine(self, i):
-        """Its namespaces."""
+        """Return the machine's namespaces."""
         return [f"/proc/{self.pid(i)}/ns/{kind}" for kind in ("net", "uts", "mnt")]
 
     def inside(self, i, *args):
         return ["nsenter", "-t", self.pid(i), "-n", "-u", "-m", *args]
 
     def host_store(self):
-        """On the first machine, until the end."""
+        """Host the store on the first machine until the end."""
         p = self.run("rendezvous", os.path.join(torch_rig.HERE, "rendezvous.py"), str(PORT),
                      start=self.for_torchrun(namespaces=self.of_machine(0)))
         p.await_out("listens", RUN_S)
         self.stores.append(p)
 
     def torchruns(self, *args, rendezvous, env=None, each=None, ranks=N):
-        """One on each machine, with variables for all and of each.
-        These machines have the same cores, so each agent polls on one."""
+        """Start one torchrun on each machine, with variables for all and for
+        each. The machines have the same cores, so each agent polls on one."""
         if rendezvous is by_name:
             self.host_store()
         pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
@@ -116,7 +117,8 @@ class Machines(Alone):
             for i in range(N)]
 
     def torchruns_ok(self, *cases, ranks=N, **how):
-        """All cases, at all ranks; where their agents are, by machine."""
+        """Run all cases at all ranks; return where their agents are, by
+        machine."""
         runs = self.torchruns(*cases, ranks=ranks, **how)
         for p in runs:
             p.wait_ok(RUN_S)
@@ -146,7 +148,8 @@ class Machines(Alone):
 
 
 def by_name(i):
-    """As on many machines: the first one's name is of its loopback there."""
+    """Address the first machine by name; on itself the name is a loopback's, as
+    on many machines."""
     del i
     return ("--rdzv-backend=c10d", f"--rdzv-endpoint=node0:{PORT}", "--rdzv-id=job",
             f"--rdzv-conf=is_host=0,read_timeout={RUN_S},keep_alive_max_attempt=60")
@@ -158,7 +161,7 @@ def by_address(i):
 
 
 def agents_are(agents, net, nets=None):
-    """One on each machine, which both its ranks have."""
+    """Check for one agent per machine, shared by its ranks."""
     for i, pairs in enumerate(agents):
         check(len(pairs) == 2 and len(set(pairs)) == 1 and
               pairs[0][1] == (nets or NETS)[net] + str(i + 1),
@@ -167,7 +170,7 @@ def agents_are(agents, net, nets=None):
 
 
 def test_by_name():
-    n = 2 if len(os.sched_getaffinity(0)) >= 4 else 1  # two are the ranks'
+    n = 2 if len(os.sched_getaffinity(0)) >= 4 else 1  # the ranks need two cores
     with Machines() as net:
         agents_are(net.torchruns_ok(
             "places", "lcores", "sums", "moves", "parts", rendezvous=by_name,
@@ -176,7 +179,7 @@ def test_by_name():
 
 @rig.is_long
 def test_by_address():
-    """Over the interface that SUMWIRE_IFNAME names."""
+    """Use the interface that SUMWIRE_IFNAME names."""
     with Machines(own=None) as net:
         agents_are(net.torchruns_ok(
             "places", "sums", "moves", rendezvous=by_address,
@@ -184,7 +187,7 @@ def test_by_address():
 
 
 def rename_second(net):
-    """As "second" is called on machines with different hardware: nic0, nic1."""
+    """Rename "second" to nic0 and nic1, as on machines with different hardware."""
     for i in range(N):
         for words in "second down", f"second name nic{i}", f"nic{i} up":
             subprocess.run(net.inside(i, "ip", "link", "set", *words.split()), check=True)
@@ -192,7 +195,7 @@ def rename_second(net):
 
 @rig.is_long
 def test_by_pattern():
-    """One SUMWIRE_IFNAME for machines whose interfaces have different names."""
+    """One SUMWIRE_IFNAME fits machines whose interfaces have different names."""
     for pattern in rig.layouts("nic0,nic1", "^lo,net", NETS["second"] + "0/24", "nic"):
         with Machines(own=None) as net:
             rename_second(net)
@@ -202,7 +205,7 @@ def test_by_pattern():
 
 @rig.is_long
 def test_by_pattern_of_one():
-    """The machine that has no such interface says which ones it has."""
+    """The machine without a matching interface lists the existing ones."""
     with Machines(own=None) as net:
         rename_second(net)
         runs = net.torchruns("sums", rendezvous=by_address, ranks=1,
@@ -219,7 +222,7 @@ STILL_S = 13  # longer than [job] dead_after, which follows the group's timeout
 
 @rig.is_long
 def test_stands_still():
-    """A link and an agent that stand still for less than the group's timeout."""
+    """A link and an agent stall for less than the group's timeout."""
     with Machines(own=None) as net:
         told = net.path("told")
         runs = net.torchruns("places", "until_told", rendezvous=by_address, ranks=1,
@@ -243,7 +246,7 @@ def test_stands_still():
 
 
 def test_ipv6():
-    """No machine has an IPv4 address but the loopback's."""
+    """The machines have no IPv4 address except the loopback's."""
     def rendezvous(i):
         return (f"--node-rank={i}", "--master-addr=" + NETS_V6["net"] + "1",
                 f"--master-port={PORT}")
@@ -253,7 +256,7 @@ def test_ipv6():
 
 
 def test_lcores():
-    """The machine that has the fewest cores decides."""
+    """The machine with the fewest cores decides."""
     with Machines() as net:
         net.torchruns_ok("lcores", rendezvous=by_name, ranks=1,
                          env={"SUMWIRE_LCORES": None, "TEST_LCORES": "1"},
@@ -268,7 +271,7 @@ ip rule add pref 10 iif net ipproto udp blackhole"""
 
 
 def test_no_udp():
-    """A firewall between the machines: both sides say so, and soon."""
+    """A firewall is between the machines: both sides report it soon."""
     with Machines() as net:
         for i in range(N):
             subprocess.run(net.inside(i, "sh", "-c", NO_UDP), check=True)
@@ -287,8 +290,9 @@ FIRST = {"SUMWIRE_HIERARCHICAL": "1"}
 
 
 def test_near():
-    """The agent of a machine runs on the CPUs near its interface, wherever the GPUs are;
-    that of the other one near its GPUs, for the interface is near no node."""
+    """One machine's agent runs on the CPUs near its interface, wherever the
+    GPUs are. The other's runs near its GPUs, because its interface is near no
+    node."""
     with Machines() as net:
         net.torchruns_ok("near", rendezvous=by_name, ranks=1, each=[
             net.make_sys(0, interface=1, gpu=0, node=1),
@@ -306,7 +310,7 @@ def test_each_machine_first():
 
 
 def test_each_machine_first_refused():
-    """By all, with rank 0's reason."""
+    """All ranks refuse, with rank 0's reason."""
     wrong = (("nccl", "nccl adds tensors of CUDA devices"),
              ("mpi", "gloo or nccl"))
     for wanted, why in wrong[:1] if rig.IS_QUICK else wrong:
@@ -321,7 +325,7 @@ def test_each_machine_first_refused():
 
 @rig.is_long
 def test_each_machine_first_late():
-    """A rank that does not come: all the others end."""
+    """One rank is absent: all others end."""
     with Machines() as net:
         runs = net.torchruns("first_late", rendezvous=by_name,
                              env=FIRST)
@@ -336,7 +340,7 @@ def test_each_machine_first_late():
 
 
 def test_killed():
-    """All of one machine, then all of the other: the agents go, too."""
+    """Kill all ranks of one machine, then all of the other: the agents end."""
     with Machines() as net:
         runs = net.torchruns("places", "for_ever", rendezvous=by_name)
         for p in runs:
@@ -350,7 +354,7 @@ def test_killed():
 
 
 def end(p):
-    """It lets those go on whom it has stopped, and ends them."""
+    """End it; it continues and ends the processes that it has stopped."""
     if p.code() is None:
         p.signal(signal.SIGTERM)
         with contextlib.suppress(rig.Failure):
@@ -360,7 +364,7 @@ def end(p):
 
 @rig.is_long
 def test_beside_gloo():
-    """test/peers/backend: its collectives and trainings run."""
+    """Run the collectives and trainings of test/peers/backend."""
     torch_site.need_fsdp()
     work = rig.layouts("reduce_scatter 25 MB", "fsdp_memory text-wide",
                        "ddp digits")
@@ -383,6 +387,6 @@ def test_beside_gloo():
 
 
 if __name__ == "__main__":
-    site()  # before there is no network
+    site()  # while the network is still reachable
     lan.enter()
     main(dict(globals()))

@@ -1,4 +1,5 @@
-# torch_meeting.py - the ranks of a group agree that it can be, or why it cannot
+# torch_meeting.py - the ranks of a group agree to form it, or on why they
+# cannot
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
@@ -19,7 +20,7 @@ def run(n, *cases, env=None):
 
 
 def test_jobs():
-    """Three ranks belong to none, to one, or some to one."""
+    """Three ranks belong to no job, to one job, or only some of them to one."""
     run(3, "later_rank")
     run(3, "one_job")
 
@@ -33,7 +34,7 @@ def test_hands():
 
 
 def test_other_agents():
-    """Two jobs of one name, that somebody has started."""
+    """Start two jobs of one name in advance."""
     with Served(1) as net, Served(1) as other:
         for each in net, other:
             each.start_all()
@@ -55,7 +56,7 @@ def test_absent():
 
 
 def test_gloo():
-    """It fails at one rank; two of three use it."""
+    """gloo fails at one rank; two of three ranks use it."""
     run(3, "gloo_fails")
     run(3, "two_of_three", env={"TEST_BACKEND": "sumwire"})
 
@@ -93,7 +94,7 @@ port = a
 
 
 def joined(net, init, env=None):
-    """A rank on each machine."""
+    """Start a rank on each machine."""
     found = []
     for i in range(N):
         pairs = {**net.environment(i), "RANK": str(i), "WORLD_SIZE": str(N),
@@ -106,7 +107,8 @@ def joined(net, init, env=None):
 
 
 def test_no_master_addr():
-    """The store's host, or the default route, leads to the others."""
+    """The route to the store's host, or the default route, leads to the other
+    ranks."""
     with Machines() as net:
         joined(net, f"tcp://{NETS['net']}1:29400")
         for i in range(N):
@@ -117,8 +119,8 @@ def test_no_master_addr():
 
 
 def test_hands_of_two_machines():
-    """Agents that somebody has started, where a machine's own name is one of its
-    loopback."""
+    """Start agents in advance, on machines whose own name resolves to a
+    loopback address."""
     with Machines() as net:
         hands = []
         for i in range(N):

@@ -1,4 +1,4 @@
-# torch_ops.py - sums and broadcasts of tensors against gloo's
+# torch_ops.py - sums and broadcasts of tensors, compared with gloo's
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import tempfile
@@ -20,7 +20,7 @@ def test_two_ranks():
 
 
 def test_four_ranks():
-    """Quick: local_ranks has more than two, too."""
+    """Skip in quick runs: local_ranks also has more than two."""
     with TorchNet(4) as net:
         net.start_all()
         net.ranks_ok("cases_ops.py", *(CASES[:2] if rig.IS_QUICK else CASES))
@@ -37,7 +37,7 @@ def test_without_numpy():
 
 
 def test_local_ranks():
-    """Two processes at one agent, one at another."""
+    """Run two processes at one agent, one at another."""
     with TorchNet(2, local=(2, 1)) as net:
         net.start_all()
         net.ranks_ok("cases_ops.py", *CASES)

@@ -14,12 +14,12 @@ CASES = ["equal", "fields", "asked", "others", "recorded", "ended", "entered", "
 
 
 def test_alone():
-    """Without PyTorch, in each Python that there is."""
+    """Run without PyTorch, in each installed Python."""
     names = {f"python3.{i}" for i in range(9, 15)} | {torch_rig.python()}
     for python in filter(None, map(shutil.which, names)):
         if subprocess.run([python, "-c", ""], check=False,
                           stderr=subprocess.DEVNULL).returncode:
-            continue  # a name that pyenv has for a Python that is not chosen
+            continue  # pyenv's name of a Python that is not selected
         p = subprocess.run(
             [python, os.path.join(torch_rig.HERE, "quick_alone.py"),
              os.path.join(rig.BUILD, "apps", "quick.abi3.so")], check=False,
@@ -35,7 +35,8 @@ def test_all():
 
 
 def test_ends():
-    """End after a rank is killed, and in a program whose thread waits."""
+    """Check ends after a rank is killed, and in a program with a waiting
+    thread."""
     with Net(2) as net:
         net.start_all()
         for name, expected in ("left_waiting", (0, 0)), ("killed", (0, -9)):

@@ -1,4 +1,4 @@
-# torch_rig.py - run Python programs as the ranks of a job, with gloo beside it
+# torch_rig.py - run Python programs as the ranks of a job, next to gloo
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for the tests of apps/torch, on top of ../proc/rig.py.
 
@@ -6,13 +6,13 @@
         net.start_all()
         net.ranks_ok("cases_ops.py", "allreduce", "names")
 
-A file cases_*.py holds functions case_NAME(), which every rank runs in the order
-given, in one process; run_cases() is its main.  In a rank, torch.distributed is
-initialized with gloo over a file of the net's folder.
+A file cases_*.py holds functions case_NAME(), which every rank runs in the
+order given, in one process; run_cases() is its main. In a rank,
+torch.distributed is initialized with gloo over a file of the net's folder.
 
-A program of several ranks ends well only if all do.  python() is the interpreter:
-$SUMWIRE_TEST_PYTHON, else /usr/bin/python3, where Debian's python3-torch is.
-"""
+A program of several ranks ends well only if all do. python() is the
+interpreter: $SUMWIRE_TEST_PYTHON, or else /usr/bin/python3, which has Debian's
+python3-torch."""
 import os
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ import forks  # noqa: E402
 import rig  # noqa: E402
 from rig import Net, check  # noqa: E402
 
-SKIP = 77  # meson's code of a test that was skipped
+SKIP = 77  # meson's exit code for a skipped test
 
 
 def python():
@@ -34,7 +34,8 @@ def python():
 
 
 def has_torch(what="assert importlib.util.find_spec('torch')"):
-    """Is there torch, and what of it?  To import it takes seconds."""
+    """Check for torch, or for a feature of it, without the seconds of an
+    import."""
     return subprocess.run(
         [python(), "-c", f"import importlib.util; {what}"], check=False,
         stderr=subprocess.DEVNULL).returncode == 0
@@ -47,9 +48,9 @@ def need_compile():
 
 
 class TorchNet(Net):
-    """A job whose ranks are Python programs, as many as there are agents, or
-    as their local ranks.  Ranks that compute leave an agent little of a small
-    machine: what a test does not say is that nobody is dead for a minute."""
+    """A job whose ranks are Python programs, one per agent or per local rank.
+    Ranks that compute leave an agent little CPU on a small machine, so unless
+    the test sets dead_after, it is a minute."""
 
     def __init__(self, agents=2, local=None, job=None, **rest):
         super().__init__(agents=agents, local=local,
@@ -73,7 +74,7 @@ class TorchNet(Net):
                 "TEST_STORE": self.path(f"store{self.n_runs}")}
 
     def namespaces(self, rank):
-        """Files of /proc of processes outside this program."""
+        """Return files of /proc of processes outside this program."""
         del rank
         return ()
 
@@ -92,7 +93,7 @@ class TorchNet(Net):
         return self.ranks(os.path.join(HERE, file), *names, env=env)
 
     def ranks_ok(self, file, *names, env=None):
-        """All ranks run the cases of a file, and all end well."""
+        """Run the cases of a file at all ranks; all must end well."""
         started = self.cases(file, *names, env=env)
         for p in started:
             p.wait_ok(rig.RUN_S)
@@ -114,7 +115,7 @@ class TorchNet(Net):
 
 
 def main(tests):
-    """As rig.main; skips all where there is no torch."""
+    """Run as rig.main does; skip all tests without torch."""
     if not has_torch():
         print(f"SKIP: {python()} has no torch; install python3-torch, or set "
               f"SUMWIRE_TEST_PYTHON")
@@ -125,9 +126,9 @@ def main(tests):
 # --- in a rank ---
 
 def gloo():
-    """torch.distributed over all ranks."""
+    """Initialize torch.distributed over all ranks."""
     import torch.distributed as dist
-    store = os.environ.get("TEST_STORE")  # torchrun has one of its own
+    store = os.environ.get("TEST_STORE")  # torchrun has set a store
     if not dist.is_initialized():
         dist.init_process_group(
             "gloo", init_method=f"file://{store}" if store else "env://",
@@ -137,22 +138,22 @@ def gloo():
 
 
 def run_cases(cases):
-    """FILE.py NAME...: run case_NAME() for each, in this order."""
+    """Run case_NAME() for each NAME, in this order: FILE.py NAME...."""
     for name in sys.argv[1:]:
         cases["case_" + name]()
-        # In one write: ranks of torchrun share the pipe.
+        # Write once, because ranks of torchrun share the pipe.
         sys.stdout.write(f"ok {name}\n")
         sys.stdout.flush()
     import torch.distributed as dist
     if dist.is_initialized():
-        # Else the threads of gloo may abort the program at its end.
+        # Otherwise gloo's threads may abort the program at its end.
         dist.barrier()
         dist.destroy_process_group()
 
 
 def raises(kind, *texts):
-    """A context that must end with an exception of the kind whose text holds
-    all texts."""
+    """A context that must end with this kind of exception, whose text has all
+    texts."""
     class Raises:
         def __enter__(self):
             return self

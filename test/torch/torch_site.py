@@ -1,6 +1,6 @@
-# torch_site.py - a PyTorch that takes backends from Python: 2.4 or later
+# torch_site.py - find a PyTorch that accepts backends from Python: 2.4 or later
 # SPDX-License-Identifier: BSD-3-Clause
-"""The rig's, or else one that pip puts into the build folder, once."""
+"""Use the rig's PyTorch, or one that pip installs once into the build folder."""
 import fcntl
 import os
 import subprocess
@@ -10,11 +10,11 @@ import time
 import torch_rig
 from rig import Failure, Skip
 
-WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first that pip finds
+WHEELS = ("torch==2.13.0+cpu", "torch==2.14.1")  # the first one that pip finds
 PIP_S = 480  # for all of them
-# Modules that ranks import; their bytecode is kept, else each start compiles
-# them again, for 4 to 10 s. All of torch's takes most of a minute, so pip
-# leaves it out.
+# Modules that ranks import. Their bytecode is kept, because otherwise each
+# start would compile them again for 4 to 10 s. All of torch takes most of a
+# minute, so pip does not compile it.
 IMPORTED = ("torch.distributed.run", "torch.distributed.fsdp",
             "torch.distributed.checkpoint", "torch._inductor.compile_fx")
 IS_NEW = """\
@@ -26,7 +26,7 @@ print(os.path.dirname(importlib.util.find_spec('torch').origin))
 
 
 def found(env=None, since=(2, 4)):
-    """Where such a torch lies, None without one."""
+    """Return where such a torch is, or None."""
     p = subprocess.run([torch_rig.python(), "-c", IS_NEW.format(since)],
                        check=False, env={**os.environ, **(env or {})}, text=True,
                        capture_output=True)
@@ -61,7 +61,7 @@ def fetch(folder):
 def keep_bytecode(folder):
     env = {**os.environ, "PYTHONPATH": folder}
     env.pop("PYTHONDONTWRITEBYTECODE", None)
-    for module in IMPORTED:  # a PyTorch may lack one
+    for module in IMPORTED:  # some PyTorch versions lack one
         subprocess.run([torch_rig.python(), "-c", f"import {module}"],
                        check=False, capture_output=True, env=env)
 
@@ -73,13 +73,13 @@ def site():
     folder = os.path.join(os.path.abspath(sys.argv[1]), "torch-site")
     os.makedirs(folder, exist_ok=True)
     with open(folder + ".lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # others want it, too
+        fcntl.flock(lock, fcntl.LOCK_EX)  # other tests may install it now
         fetch(folder)
     return folder
 
 
 def need_fsdp():
-    """FSDP2 on CPUs: 2.4 and 2.6 make CUDA's streams for it."""
+    """Require FSDP2 on CPUs: 2.4 and 2.6 create CUDA streams for it."""
     if not found({"PYTHONPATH": site() or ""}, since=(2, 8)):
         raise Skip("this PyTorch has no FSDP2 for CPUs: it takes 2.8 or later")
 

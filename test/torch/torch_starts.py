@@ -1,4 +1,4 @@
-# torch_starts.py - how a group of the backend comes to be, and why it does not
+# torch_starts.py - the start of a backend's group, and its failures
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import subprocess
@@ -11,7 +11,7 @@ from rig import check
 
 
 def test_servers():
-    """It has a part of the sums, one more than by the agent alone."""
+    """The server takes a part of the sums besides the agents' parts."""
     with WithServer() as net:
         net.ranks_ok("cases_backend.py", "sums", env={
             **net.start_server(), "TEST_RANKS_PER_AGENT": "1"})
@@ -21,7 +21,7 @@ def test_servers():
 
 
 def test_servers_of_both_families():
-    """A host of which one address works, the other, or neither."""
+    """One, both or neither of a host's addresses work."""
     with WithServer() as net:
         v4 = net.start_server("a")["SUMWIRE_SERVERS"]
         v6 = net.start_server("b", "::1/64")["SUMWIRE_SERVERS"]
@@ -40,8 +40,8 @@ def test_lcores():
 
 
 def refused(envs, *texts, limit_s=60):
-    """Ranks of these environments, by rank, end with one sentence each.  Torch is
-    loaded at one of them a while before the other."""
+    """Check that ranks with these environments end with one sentence each. One
+    of them loads torch some time before the other."""
     with Alone() as net:
         net.n_runs += 1
         for p in [net.rank(r, os.path.join(torch_rig.HERE, "cases_ends.py"),
@@ -59,14 +59,14 @@ def both(**env):
 
 
 def test_no_server():
-    """The other one may hear first that the first has given up."""
+    """The other rank may first get the error that this one has given up."""
     refused(both(SUMWIRE_SERVERS="127.0.0.1:9", SUMWIRE_OPEN_TIMEOUT="8"),
             r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
             r"does not answer|rank [01] .*closed its attachment)")
 
 
 def test_open_timeout():
-    """A group's timeout is also that of its start."""
+    """A group's timeout also limits its start."""
     began = time.monotonic()
     refused(both(SUMWIRE_SERVERS="127.0.0.1:9"),
             r"SumwireError: (.*waiting for server s0 \(127\.0\.0\.1:9\), which "
@@ -92,14 +92,15 @@ def test_wrong_names():
 
 
 def test_one_absent():
-    """One rank does not come."""
+    """One rank is absent."""
     for rank in (0, 1):
         refused({rank: {}}, "SumwireError: timed out after 5 s waiting for "
                 f"rank {1 - rank} to join group", limit_s=5)
 
 
 def test_other_library():
-    """Start one rank without a function that this package needs."""
+    """Start one rank with a library that lacks a function that this package
+    needs."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "libother.so")
         p = subprocess.run(["gcc", "-shared", "-o", path, "-x", "c", "-"],
@@ -112,7 +113,7 @@ def test_other_library():
 
 
 def test_two_jobs():
-    """Start two jobs of one user on one machine, at the same time."""
+    """Start two jobs of one user on one machine at the same time."""
     with Alone() as net, Alone() as other:
         jobs = [n.cases("cases_backend.py", "sums", "threads")
                 for n in (net, other)]

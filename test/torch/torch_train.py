@@ -1,4 +1,4 @@
-# torch_train.py - trainings against torch's own DDP over gloo
+# torch_train.py - training compared with torch's own DDP over gloo
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 
@@ -52,7 +52,7 @@ def test_parallel():
 
 
 def test_bundles():
-    """Two ranks; and two at one agent with one at another, whose sums are
+    """Run two ranks; then two at one agent and one at another, whose sums are
     copied."""
     for local in rig.layouts((1, 1), (2, 1)):
         with TorchNet(2, local=local) as net:

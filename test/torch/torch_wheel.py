@@ -1,8 +1,8 @@
-# torch_wheel.py - the wheel, as users have it: in a clean virtual environment
+# torch_wheel.py - the wheel as users have it, in a clean virtual environment
 # SPDX-License-Identifier: BSD-3-Clause
-"""Built by apps/torch/wheel --system; $SUMWIRE_TEST_WHEEL names another one, such
-as a release's.  Programs get nothing of the checkout, nor of the system: PATH is
-the environment's bin."""
+"""apps/torch/wheel --system builds the wheel; $SUMWIRE_TEST_WHEEL names another
+one, such as a release's. Programs get nothing of the checkout or of the system:
+PATH is the environment's bin."""
 import contextlib
 import glob
 import os
@@ -31,7 +31,7 @@ QUICK = "%s/sumwire/lib/quick.abi3.so"
 
 
 def run(*args, limit_s=LIMIT_S, **options):
-    """stdout and stderr of a program that must end well."""
+    """Run a program that must end well; return stdout and stderr."""
     p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                        text=True, check=False, timeout=limit_s, **options)
     check(p.returncode == 0, f"{' '.join(args)}: {p.returncode}\n{p.stdout}")
@@ -39,7 +39,7 @@ def run(*args, limit_s=LIMIT_S, **options):
 
 
 class Venv:
-    """A folder that anybody may read: the wheel, an environment with it."""
+    """A folder that every user may read: the wheel, and an environment with it."""
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="sumwire-wheel-", dir="/tmp")
@@ -70,7 +70,8 @@ class Venv:
         return site
 
     def run(self, *args, user=None, launcher=()):
-        """A program of the environment, elsewhere; it must leave nothing."""
+        """Run a program of the environment in another folder; it must leave
+        nothing."""
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             os.chmod(folder, 0o777)
             out = run(*launcher, self.bin(args[0]), *args[1:], cwd=folder,
@@ -103,7 +104,8 @@ def test_contents():
         check(part in licences + " ", f"no licence of {part} in {licences}")
     natives = [path for part in ("sumwire/bin", "sumwire/lib", "sumwire.libs")
                for path in glob.glob(f"{V.site}/{part}/*")]
-    # libcrypto is inside the command, or beside it as the system has it
+    # libcrypto is linked into the command, or a copy of the system's is next to
+    # it.
     n_crypto = sum("libcrypto" in path for path in natives)
     check(len(natives) == 6 + n_crypto, natives)
     for path in natives:
@@ -115,7 +117,7 @@ def test_contents():
 
 
 def test_quick():
-    """Python finds the module, which needs no symbol of a newer one."""
+    """Python finds the module, which needs no symbol of a newer Python."""
     V.run("python", "-c", "from importlib import machinery, util; "
           f"loader = machinery.ExtensionFileLoader('quick', {QUICK!r} % "
           f"{V.site!r}); spec = util.spec_from_file_location('quick', "
@@ -139,7 +141,7 @@ def test_command():
 
 
 def test_library():
-    """The package's library serves processes of sumwire run, too."""
+    """The package's library also serves processes of sumwire run."""
     code = ("from sumwire import library; lib = library.load(); "
             "print(lib.sw_version() > 0, lib._name)")
     expected = f"True {V.site}/sumwire/lib/libsumwire.so.1\n"
@@ -169,7 +171,7 @@ def test_interfaces():
 
 
 def works(*args):
-    """For any user."""
+    """Check that it works for every user."""
     try:
         return subprocess.run(args, user=NOBODY, check=False, cwd="/",
                               capture_output=True).returncode == 0
@@ -178,7 +180,7 @@ def works(*args):
 
 
 def test_read_only():
-    """Another user's, who may write nothing there."""
+    """Another user owns the folder; this user cannot write there."""
     if os.geteuid() != 0:
         raise Skip("only root can be another user")
     if not works(V.bin("python"), "-c", "pass"):
@@ -191,7 +193,7 @@ def test_read_only():
 
 
 def test_old_cpu():
-    """Without AVX kernels are scalar; without SSE4.2 there is a sentence."""
+    """Without AVX, kernels are scalar; without SSE4.2, an error explains it."""
     qemu = shutil.which("qemu-x86_64")
     if not qemu:
         raise Skip("qemu-x86_64 is not installed (package qemu-user)")
@@ -207,7 +209,7 @@ def test_old_cpu():
 
 
 def test_old_glibc():
-    """pip refuses it by its tag."""
+    """pip refuses the wheel by its tag."""
     with tempfile.TemporaryDirectory() as folder:
         p = subprocess.run(
             [V.bin("pip"), "install", "--target", folder, "--no-index",
@@ -217,7 +219,7 @@ def test_old_glibc():
 
 
 def torchrun(**who):
-    """The README's example, from a folder of its own."""
+    """Run the README's example from a folder of its own."""
     script, _ = documents.script_of(markdown.of_file(
         os.path.join(ROOT, "README.md")), "torch")
     with open(V.site + "/torch.pth", "w", encoding="utf-8") as f:
@@ -235,8 +237,8 @@ def test_torchrun():
 
 
 def pip_install(folder, built, **env):
-    """`pip install .` in the checkout, into an environment of its own.  built: the
-    folder with what was compiled before."""
+    """Run `pip install .` in the checkout, into an environment of its own.
+    built: the folder with an earlier build."""
     run(torch_rig.python(), "-m", "venv", os.path.join(folder, "v"))
     return subprocess.run(
         [os.path.join(folder, "v/bin/pip"), "install",
@@ -264,7 +266,7 @@ def test_pip_install_without_dpdk():
 
 
 def test_uninstall():
-    """Nothing is left."""
+    """An uninstall leaves nothing behind."""
     run(V.bin("pip"), "uninstall", "--quiet", "--yes", "sumwire")
     with contextlib.suppress(FileNotFoundError):
         os.remove(V.site + "/torch.pth")

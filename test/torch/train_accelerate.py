@@ -1,8 +1,8 @@
-# train_accelerate.py - one training by Accelerate; by torch_frameworks.py
+# train_accelerate.py - a training run by Accelerate; by torch_frameworks.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_accelerate.py BACKEND...: two ranks, which torchrun has started; one
-training after the other.  Where it computes on CPUs Accelerate itself names gloo,
-whatever InitProcessGroupKwargs says, but takes a group that is there."""
+"""train_accelerate.py BACKEND...: two ranks, started by torchrun, train with
+one backend after another. On CPUs Accelerate itself chooses gloo, whatever
+InitProcessGroupKwargs says, but accepts an existing group."""
 import os
 import sys
 
@@ -18,7 +18,7 @@ STEPS = 6
 
 
 def say(line):
-    """In one write: two ranks have this output."""
+    """Write once, because two ranks share this output."""
     os.write(1, f"{line}\n".encode())
 
 
@@ -45,7 +45,7 @@ def train(backend):
     say(f"backend {dist.get_backend()}")
     dist.barrier()
     rank = dist.get_rank()
-    accelerator.end_training()  # destroys the group, too
+    accelerator.end_training()  # also destroys the group
     AcceleratorState._reset_state(reset_partial_state=True)
     if rank == 0:
         say("ended")

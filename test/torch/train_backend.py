@@ -1,7 +1,7 @@
-# train_backend.py - trainings over backends by their names; by torch_backend.py
+# train_backend.py - training over backends by name; by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_backend.py BACKEND[,BACKEND]... KIND...: prints the losses of all steps.
-It knows only sumwire's name and import."""
+"""train_backend.py BACKEND[,BACKEND]... KIND...: print the losses of all steps.
+The script knows only sumwire's name and import."""
 import contextlib
 import os
 import shutil
@@ -72,7 +72,7 @@ def zero(model):
 
 
 def memory(model):
-    """Collectives out of the backend's own memory."""
+    """Run collectives in the backend's own memory."""
     model = fsdp(model)
     if dist.get_backend() != "gloo":
         model.set_allocate_memory_from_process_group_for_comm(True)
@@ -88,7 +88,8 @@ def compiled(model):
 
 
 def save_and_load(model, optimizer):
-    """By torch.distributed.checkpoint; between the two it is spoilt."""
+    """Save and load by torch.distributed.checkpoint; overwrite the state in
+    between."""
     from torch.distributed import checkpoint
     from torch.distributed.checkpoint.state_dict import (
         get_state_dict, set_state_dict)
@@ -143,7 +144,7 @@ def main(kind):
 
 
 def start(backend):
-    store = os.environ.get("TEST_STORE")  # torchrun has one of its own
+    store = os.environ.get("TEST_STORE")  # torchrun has set a store
     if store:
         dist.init_process_group(
             backend, init_method=f"file://{store}.{backend}",
@@ -158,5 +159,5 @@ if __name__ == "__main__":
         start(name)
         for which in sys.argv[2:]:
             main(which)
-        dist.barrier()  # else the threads of gloo may abort the program at its end
+        dist.barrier()  # otherwise gloo's threads may abort the program at its end
         dist.destroy_process_group()

@@ -1,7 +1,7 @@
-# train_lightning.py - one training by Lightning; by torch_frameworks.py
+# train_lightning.py - a training run by Lightning; by torch_frameworks.py
 # SPDX-License-Identifier: BSD-3-Clause
-"""train_lightning.py BACKEND...: two ranks, which torchrun has started; one
-training after the other."""
+"""train_lightning.py BACKEND...: two ranks, started by torchrun, train with one
+backend after another."""
 import os
 import sys
 
@@ -16,7 +16,7 @@ STEPS = 6
 
 
 def say(line):
-    """In one write: two ranks have this output."""
+    """Write once, because two ranks share this output."""
     os.write(1, f"{line}\n".encode())
 
 
