@@ -6,9 +6,9 @@
  * with PS and all-reduce. A port's link is busy while it sends and while it
  * receives; a machine's frames to itself use no link.
  *
- *     build/test/sim/placement every k is within 3 % of equation 6;
+ *     build/test/sim/placement          every k is within 3 % of equation 6;
  *                                       with SUMWIRE_TEST_QUICK k = 2, 8
- *     build/test/sim/placement --all a table that includes PS
+ *     build/test/sim/placement --all    a table that includes PS
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* trace_probe.c - source ports that reach the right lcore, or no port that
- * does.
+/* trace_probe.c - source ports that reach the right lcore, if any does.
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include "test/sim/trace_job.h"

@@ -4,10 +4,10 @@
  * All ports are paced to R. An urgent tensor of S bytes that becomes ready
  * while many tensors of the lowest priority are in flight waits for
  *
- *     P / R the part that may overdraw the credit,
- *     2 (20 us + F / R) queues below the scheduler, at the worker and at
+ *     P / R              the part that may overdraw the credit,
+ *     2 (20 us + F / R)  queues below the scheduler, at the worker and at
  *                        the server (F: a frame), and
- *     S / R / 31 the turns that other tensors get meanwhile,
+ *     S / R / 31         the turns that other tensors get meanwhile,
  *
  * however long the queue behind it.
  */
