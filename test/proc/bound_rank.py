@@ -1,12 +1,11 @@
-# bound_rank.py - a rank whose steps have one bottleneck; used by
-# proc_trace_bounds.py
+# bound_rank.py - a rank whose steps have one bottleneck; used by proc_trace_bounds.py
 # SPDX-License-Identifier: BSD-3-Clause
 """bound_rank.py SOCKET WHAT: make steps until it is killed.
 
-plain one tensor
-straggler one tensor, and rank 1 calls late
-compute a small tensor, and a long time later the other one
-copy a tensor of a device"""
+plain      one tensor
+straggler  one tensor, and rank 1 calls late
+compute    a small tensor, and a long time later the other one
+copy       a tensor of a device"""
 import ctypes
 import sys
 import time

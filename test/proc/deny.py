@@ -1,5 +1,4 @@
-# deny.py - run a command with failing system calls, as a container's filter
-# makes them
+# deny.py - run a command with failing system calls, as a container's filter makes them
 # SPDX-License-Identifier: BSD-3-Clause
 """deny.py CALL[,CALL...] COMMAND...: run a command; these calls fail with
 EPERM."""

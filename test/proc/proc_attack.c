@@ -1,5 +1,4 @@
-/* proc_attack.c - an attacker on a bridge: keeps frames and sends altered
- * copies.
+/* proc_attack.c - an attacker on a bridge: resends and alters frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * usage: proc_attack INTERFACE ATTEMPTS SEED

@@ -1,5 +1,4 @@
-/* proc_client.c - a training process that follows its options, also to
- * misbehave.
+/* proc_client.c - a training process that follows its options.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Declares tensors, pushes them in steps, checks every element of the sums.

@@ -1,5 +1,4 @@
-# proc_colocated.py - agents that are also servers, with k = 0, 1, 2 other
-# servers
+# proc_colocated.py - agents that are also servers, with k = 0, 1, 2 other servers
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import signal

@@ -1,5 +1,4 @@
-# proc_death.py - processes that die or stop in mid-job, and the errors they
-# cause
+# proc_death.py - processes that die or stop in mid-job, and the errors they cause
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re

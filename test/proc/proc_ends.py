@@ -1,5 +1,4 @@
-# proc_ends.py - ends of groups: all ranks get one sentence, other groups
-# continue
+# proc_ends.py - ends of groups: all ranks get one sentence, other groups continue
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re

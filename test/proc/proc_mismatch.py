@@ -1,5 +1,4 @@
-# proc_mismatch.py - one rank calls a tensor differently: that call fails
-# everywhere
+# proc_mismatch.py - one rank calls a tensor differently: that call fails everywhere
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 

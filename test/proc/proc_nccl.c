@@ -1,5 +1,4 @@
-/* proc_nccl.c - make NCCL's calls of collectives in NCCL's order, from all
- * nodes.
+/* proc_nccl.c - NCCL's calls of collectives, in NCCL's order, at all nodes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  *   proc_nccl --so PLUGIN --version 8|11 --agent SOCKET... --pid AGENT... CASE

@@ -1,5 +1,4 @@
-/* proc_nccl.h - NCCL's role towards its plugin, for tests: load, listen,
- * connect.
+/* proc_nccl.h - NCCL's role towards its plugin: load, listen, connect.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * One program plays all nodes: it forks a process for each, and they exchange

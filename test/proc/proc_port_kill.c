@@ -1,5 +1,4 @@
-/* proc_port_kill.c - a DPDK port whose peer dies by SIGKILL with frames in
- * flight.
+/* proc_port_kill.c - kill the peer of a DPDK port with frames in flight.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Argument: the number of kills per side, default 3.

@@ -1,5 +1,4 @@
-# proc_replay.py - sumwire-lab replay: real processes iterate; times are not
-# checked
+# proc_replay.py - sumwire-lab replay: real processes iterate; times are not checked
 # SPDX-License-Identifier: BSD-3-Clause
 import glob
 import json

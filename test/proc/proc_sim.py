@@ -1,5 +1,4 @@
-# proc_sim.py - sumwire-lab sim: the tutorial's descriptions, determinism, bad
-# input
+# proc_sim.py - sumwire-lab sim: the tutorial's descriptions, determinism, bad input
 # SPDX-License-Identifier: BSD-3-Clause
 import collections
 import json

@@ -1,5 +1,4 @@
-# proc_tune.py - tuning of a running job: set, refused, found; times are not
-# checked
+# proc_tune.py - tuning of a running job: set, refused, found; times are not checked
 # SPDX-License-Identifier: BSD-3-Clause
 import concurrent.futures
 import ctypes

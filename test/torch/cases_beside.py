@@ -1,5 +1,4 @@
-# cases_beside.py - features that gloo and NCCL also have; run by
-# torch_backend.py
+# cases_beside.py - features that gloo and NCCL also have; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import gc
 import os

@@ -1,5 +1,4 @@
-# cases_bundle.py - bundles of small parameters give the same bits as single
-# ones
+# cases_bundle.py - bundles of small parameters give the same bits as single ones
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 from collections import OrderedDict

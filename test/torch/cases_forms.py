@@ -1,5 +1,4 @@
-# cases_forms.py - forms of calls that gloo also accepts; run by
-# torch_backend.py
+# cases_forms.py - forms of calls that gloo also accepts; run by torch_backend.py
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import unittest.mock

@@ -1,5 +1,4 @@
-# cases_horovods.py - the checks of Horovod's tests for each call; by
-# torch_horovod.py
+# cases_horovods.py - the checks of Horovod's tests for each call; by torch_horovod.py
 # SPDX-License-Identifier: BSD-3-Clause
 """Every operation with every type, in one, two and three dimensions, on all
 ranks and on process sets: check values, gradients, and the errors that all

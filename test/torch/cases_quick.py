@@ -1,5 +1,4 @@
-# cases_quick.py - small collectives in C, compared with methods.py; by
-# torch_quick.py
+# cases_quick.py - small collectives in C, compared with methods.py; by torch_quick.py
 # SPDX-License-Identifier: BSD-3-Clause
 import datetime
 import gc

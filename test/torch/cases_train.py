@@ -1,5 +1,4 @@
-# cases_train.py - training compared with torch's own DDP over gloo;
-# torch_train.py
+# cases_train.py - training compared with torch's own DDP over gloo; torch_train.py
 # SPDX-License-Identifier: BSD-3-Clause
 import copy
 import os

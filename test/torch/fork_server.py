@@ -1,5 +1,4 @@
-# fork_server.py - load torch once, and fork processes that start after the
-# import
+# fork_server.py - load torch once, and fork processes that start after the import
 # SPDX-License-Identifier: BSD-3-Clause
 """fork_server.py FD PATH: serve forks.py, which connects to the socket FD at
 PATH.

@@ -1,5 +1,4 @@
-# torch_frameworks.py - Lightning and Accelerate over the backend, compared with
-# gloo
+# torch_frameworks.py - Lightning and Accelerate over the backend, compared with gloo
 # SPDX-License-Identifier: BSD-3-Clause
 """frameworks() installs them once into the build folder, next to the PyTorch of
 torch_site.py (50 MB), unless the rig's Python has them."""

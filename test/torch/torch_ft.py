@@ -1,5 +1,4 @@
-# torch_ft.py - torchft's manager and lighthouse over sumwire, with dying
-# replicas
+# torch_ft.py - torchft's manager and lighthouse over sumwire, with dying replicas
 # SPDX-License-Identifier: BSD-3-Clause
 """torch_frameworks.py installs torchft."""
 import os

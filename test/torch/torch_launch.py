@@ -1,5 +1,4 @@
-# torch_launch.py - ways to start a training job: a package copy, sumwire run,
-# launchers
+# torch_launch.py - ways to start a training job: a package copy, sumwire run, launchers
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re

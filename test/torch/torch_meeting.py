@@ -1,5 +1,4 @@
-# torch_meeting.py - the ranks of a group agree to form it, or on why they
-# cannot
+# torch_meeting.py - the ranks of a group agree to form it, or on why they cannot
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import signal
