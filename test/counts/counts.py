@@ -6,8 +6,10 @@ import subprocess
 
 RECORD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
 PARTS = ("engine", "crc", "add", "copy", "port")
-RISE = 0.03  # a rise is refused if it exceeds this part of the record
-SLACK = 2.0  # and also this many instructions per chunk
+CHUNKS_PER_S = 1e9 / 8 / 8192  # at 1 Gb/s
+READER = 0.01  # more than this share of a server's instructions is refused
+RISE = 0.03  # more than this, and
+SLACK = 2.0  # more than so many instructions of a chunk, is refused
 
 HEAD = """\
 # recorded - instructions of a chunk by stage: sumwire-lab engine --instructions

@@ -297,34 +297,30 @@ def one_job(net, name):
 
 
 def test_key_is_replaced():
-    """The server accepts the new key and, for a while, the old one. A running
-    job continues."""
-    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
-    try:
-        with Keyed(agents=1) as net:
-            net.ini["a"]["serve"]["key_grace"] = "3s"
-            net.start_all()
-            clients = start_forever(net)
-            old = net.key("job.key")
-            os.rename(old, net.path("old.key"))
-            net.key("job.key")
-            reload(net, "a", "still knows the replaced key")
-            check_goes_on(clients)
-            for c in clients:
-                c.kill()
-            one_job(net, "by_the_old")
-            check(net.stats("a")["keys"] == 2, "both are valid")
-            reload(net, "agent0", "read the key files again")
-            one_job(net, "by_the_new")
-            net.stop("agent0")
-            net.give("agent0", "old.key")
-            net.ini["agent0"]["job"]["join_timeout"] = "2s"
-            time.sleep(3)
-            net.start("agent0")
-            client = net.client(0, *TENSORS, "--steps", "1", name="late")
-            client.wait_error("server")
-    finally:
-        del os.environ["NOTIFY_SOCKET"]
+    """The server takes the new key and, for a while, the old one. A job that
+    runs goes on."""
+    with supervised(), Keyed(agents=1) as net:
+        net.ini["a"]["serve"]["key_grace"] = "3s"
+        net.start_all()
+        clients = start_forever(net)
+        old = net.key("job.key")
+        os.rename(old, net.path("old.key"))
+        net.key("job.key")
+        reload(net, "a", "still knows the replaced key")
+        check_goes_on(clients)
+        for c in clients:
+            c.kill()
+        one_job(net, "by_the_old")
+        check(net.stats("a")["keys"] == 2, "both are valid")
+        reload(net, "agent0", "read the key files again")
+        one_job(net, "by_the_new")
+        net.stop("agent0")
+        net.give("agent0", "old.key")
+        net.ini["agent0"]["job"]["join_timeout"] = "2s"
+        time.sleep(3)
+        net.start("agent0")
+        client = net.client(0, *TENSORS, "--steps", "1", name="late")
+        client.wait_error("server")
 
 
 def test_clock_jumps():
@@ -353,17 +349,13 @@ def test_server_is_restarted():
 
 
 def test_bad_key_while_running():
-    """The log names the bad key, and the current one stays in use."""
-    os.environ["NOTIFY_SOCKET"] = "@sumwire-nobody"
-    try:
-        with Keyed(agents=1) as net:
-            net.start_all()
-            os.chmod(net.key("job.key"), 0o644)
-            reload(net, "a", "the current keys stay valid")
-            check("has mode 0644" in net.daemons["a"].log(), "the reason")
-            one_job(net, "goes_on")
-    finally:
-        del os.environ["NOTIFY_SOCKET"]
+    """It is named, and the current one stays."""
+    with supervised(), Keyed(agents=1) as net:
+        net.start_all()
+        os.chmod(net.key("job.key"), 0o644)
+        reload(net, "a", "the current keys stay valid")
+        check("has mode 0644" in net.daemons["a"].log(), "the reason")
+        one_job(net, "goes_on")
 
 
 def test_bad_key_files():

@@ -213,9 +213,9 @@ class Inetd(socketserver.ForkingTCPServer):
 
 
 class NcclRas:
-    """The steps of ncclras (NCCL, src/ras/client.cc): a handshake, then
-    requests that each wait for the answer, then the status until the end of the
-    connection."""
+    """The steps of ncclras (NCCL, src/ras/client.cc): it gives the greeting a second, awaits
+    each answer up to its newline, then copies the status until the other end closes.
+    Without -t and -f it sends neither TIMEOUT nor SET FORMAT."""
 
     def __init__(self, address, timeout_s=None, form=None):
         self.sock = socket.create_connection(address, rig.START_S)
@@ -238,15 +238,17 @@ class NcclRas:
         self.sock.sendall(command.encode() + b"\n")  # and it keeps its end open
         return b"".join(iter(lambda: self.sock.recv(4095), b"")).decode()
 
-    def monitor(self, pattern):
-        """Return the events up to the first that matches."""
-        check(self.ask("MONITOR") == "OK\n", "MONITOR")
-        for line in self.file:
-            check(re.match(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \w+: ", line),
-                  line)
-            if re.search(pattern, line):
-                break
-        self.sock.shutdown(socket.SHUT_RDWR)  # forked children also hold the socket
+    def monitor(self, pattern, groups=""):
+        """Events, until one matches."""
+        self.sock.sendall(f"MONITOR{groups}\n".encode())
+        said = ""
+        while not re.search(pattern, said):
+            more = self.sock.recv(4095).decode()
+            check(more, f"closed after {said}")
+            said += more
+        check(said.startswith("OK\n"), said)
+        self.sock.shutdown(socket.SHUT_RDWR)  # forks of ours have it, too
+        return said[3:].splitlines()
 
 
 def check_ncclras():
@@ -278,11 +280,16 @@ def check_ncclras():
 
 
 def check_ras():
-    """Check the answers for NCCL's readers; rank 2 is a collective behind."""
-    head, _, text = ras("CLIENT PROTOCOL 2", "timeout 5", "nonsense",
-                        "SET FORMAT json", "VERBOSE STATUS", "STATUS"
-                        ).partition("{")
-    check(head == "SERVER PROTOCOL 2\nOK\nERROR: unknown command\nOK\n", head)
+    """What NCCL's readers ask and need; rank 2 is a collective behind."""
+    head, _, text = ras("client protocol 7\r", "timeout 2.5", "TIMEOUT 5s", "timeout -1",
+                        "nonsense", "STATUS of all", "SET FORMAT xml", "monitor all,some",
+                        "SET FORMAT json", "VERBOSE STATUS", "STATUS").partition("{")
+    check(head == "SERVER PROTOCOL 2\nOK\nERROR: Invalid timeout value 5s\n"
+          "ERROR: Invalid timeout value -1\nERROR: Unknown command nonsense\n"
+          "ERROR: Unknown command STATUS of all\nERROR: Invalid format xml\n"
+          "ERROR: Invalid event group 'some'\nOK\n", head)
+    check(ras("CLIENT PROTOCOL 2", "x" * 300, "STATUS") == "SERVER PROTOCOL 2\n",
+          "a long line ends the connection")
     found = json.loads("{" + text)
     comms = [c for c in found["communicators"] if c["job"] == UNIQUE]
     check(found["communicators_count"] >= len(comms) == 2 and

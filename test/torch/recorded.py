@@ -24,8 +24,8 @@ def copies_of(net, path):
             if e["name"].startswith("copy ") and "tensor" in e["args"])
 
 
-def await_copies(net, file, has_all):
-    """Run the file's case "recorded" until has_all() is true of its copies."""
+def await_copies(net, file, has_all, **env):
+    """The file's case "recorded" runs until has_all() is true of its copies."""
     net.start_all()
     with tempfile.TemporaryDirectory() as folder:
         done = os.path.join(folder, "done")
