@@ -9,10 +9,12 @@
 
 enum {
 	RATE_SHIFT = 20,
-	FEW = 4,         /* frames of a window that has no room to lose */
-	CURVE = 11,      /* it is at rounds^3 / 2^11 frames from the top */
-	FLAT = 32,       /* least rounds until it is at the top */
-	ROUNDS = 1 << 12 /* after which it grows no steeper */
+	FEW = 4,          /* frames of a window that has no room to lose */
+	CURVE = 11,       /* it is at rounds^3 / 2^11 frames from the top */
+	FLAT = 32,        /* least rounds until it is at the top */
+	ROUNDS = 1 << 12, /* after which it grows no steeper */
+	LONG = 500000,    /* ns per quantum of a frame: a round counts twice */
+	TIMES = 64        /* that it counts at most */
 };
 
 static void begin_round(struct sw_congestion *c, uint64_t consumed)
@@ -218,27 +220,48 @@ static void heed_marks(struct sw_congestion *c, uint32_t part)
 	c->before = 0; /* a late frame does not undo it */
 }
 
+/* Return the size after the rounds so far.  Past the top all windows grow alike
+ * where round trips are long: flows come to have equal parts of a queue. */
+static uint64_t curve(const struct sw_congestion *c, bool is_long)
+{
+	int64_t x = (int64_t)c->n_rounds - c->n_flat, n = c->n_flat;
+	int64_t frame = (int64_t)c->frame * SW_CONGESTION_UNIT;
+	int64_t to = c->top + c->step * x * x * x / n / n / n;
+
+	if (is_long && x > 0)
+		to = c->top + (frame * x * x * x >> CURVE);
+	return to > 0 ? (uint64_t)to : 0;
+}
+
+/* Return the most that a window grows in a round: a quarter; in long rounds
+ * less, unless they are very long, since all that is too much is lost. */
+static uint64_t most_growth(const struct sw_congestion *c, uint64_t times)
+{
+	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;
+	uint64_t part = times * times / (has_long_queue(c) ? 2 : 1);
+
+	return times ? sw_max64(c->window * sw_min64(part, 64) / 256, frame)
+		     : c->window / 4;
+}
+
 /* Grow along a cubic curve, which is flat where frames were lost last.  Without
- * a queue the path has room, so the curve is followed faster. Near the longest
- * queue little but the curve makes the window grow. */
-static void increase(struct sw_congestion *c)
+ * a queue the path has room, so the curve is followed faster; and in long
+ * rounds, so that it takes no more time. Near the longest queue little but the
+ * curve makes the window grow. */
+static void increase(struct sw_congestion *c, uint64_t srtt)
 {
 	uint32_t frame = c->frame * SW_CONGESTION_UNIT;
-	uint64_t least;
-	int64_t x, to;
+	uint64_t times = srtt / ((uint64_t)LONG * c->frame), least, to;
 
 	if (c->n_rounds < ROUNDS)
-		c->n_rounds += has_queue(c) ? 1 : 4;
-	x = (int64_t)c->n_rounds - c->n_flat;
-	to = c->top +
-	     (int64_t)c->step * x * x * x / c->n_flat / c->n_flat / c->n_flat;
-	to = sw_min64(
-		(uint64_t)(to > 0 ? to : 0), c->window + (c->window >> 2));
+		c->n_rounds += (has_queue(c) ? 1 : 4) *
+			       (uint32_t)sw_min64(1 + times, TIMES);
+	to = sw_min64(curve(c, times > 0), c->window + most_growth(c, times));
 	least = has_queue(c) ? sw_min64(frame >> 3, c->window >> 6)
 			     : sw_min64(frame, c->window >> 4);
 	if (has_long_queue(c))
 		least /= 4;
-	c->window = (uint32_t)sw_max64((uint64_t)to, c->window + least);
+	c->window = (uint32_t)sw_max64(to, c->window + least);
 }
 
 /* A window that was not used tells nothing about the path: let it fall. */
@@ -313,7 +336,7 @@ static void end_round(struct sw_congestion *c, uint64_t consumed,
 	else if (!was_cut && marked)
 		heed_marks(c, marked);
 	else if (!c->is_slow && !c->n_lost)
-		(c->is_used ? increase : decay)(c);
+		c->is_used ? increase(c, srtt) : decay(c);
 	if (!c->is_slow)
 		set_pace(c, consumed, sw_min64(srtt, c->round_ns));
 	if (may_open(c, granted))

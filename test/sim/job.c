@@ -217,25 +217,33 @@ void sim_worker_start(struct sim_job *job, uint32_t rank)
 	struct sw_worker_server servers[SIM_ENGINES];
 	struct sw_worker_events events = sim_worker_events(w);
 	char node[16], names[SIM_ENGINES][8];
+	/* Several jobs on workers' own servers: each has those of its workers.
+	 */
+	uint32_t apart = job->n_colocated ? job->n_jobs : 1;
 	struct sw_worker_job wj = {.job = jobs[sim_job_of(job, rank)],
 		.node = node,
 		.member = sim_job_rank(job, rank),
 		.n_members = sim_job_members(job, sim_job_of(job, rank)),
 		.n_local = w->n_local,
 		.servers = servers,
-		.n_servers = job->n_servers * job->n_lcores,
+		.n_servers = (uint16_t)(job->n_servers / apart * job->n_lcores),
 		.n_lanes = (uint8_t)w->n_lanes,
 		.lanes = w->lanes,
 		.n_lcores = (uint8_t)job->n_lcores,
 		.n_ways = SIM_WAYS,
 		.secret = job->is_keyed ? &job->entry.secret : NULL,
-		.n_colocated = (uint16_t)(job->n_colocated * job->n_lcores)};
+		.n_colocated =
+			(uint16_t)(job->n_colocated / apart * job->n_lcores)};
 
 	if (rank == job->odd_one && job->odd_members)
 		wj.n_members = (uint16_t)job->odd_members;
 	snprintf(node, sizeof(node), "gpu%u", rank);
 	for (uint32_t e = 0; e < wj.n_servers; e++)
-		servers[e] = server_of(job, w, e, names[e]);
+		servers[e] = server_of(job, w,
+			(e / job->n_lcores * apart + rank % apart) *
+					job->n_lcores +
+				e % job->n_lcores,
+			names[e]);
 	memset(&w->is_running, 0,
 		sizeof(*w) - offsetof(struct sim_worker, is_running));
 	for (uint32_t i = 0; i < w->n_lanes; i++)

@@ -114,8 +114,8 @@ struct sim_job {
 	struct sw_params params;
 	struct sw_log log;
 	uint32_t n_workers, n_servers, n_tensors, n_rounds;
-	uint32_t n_colocated; /* 0, or all: the last ones, colocated */
-	uint32_t n_jobs;      /* on the same machines; 1: may be colocated */
+	uint32_t n_colocated; /* last servers, on workers' machines: 0 or all */
+	uint32_t n_jobs; /* on the same servers, or each on its workers' own */
 	/* Lcores of each server; server i has engines i * n_lcores and
 	 * following. */
 	uint32_t n_lcores;

@@ -285,8 +285,10 @@ void sim_oracle_on_tx(void *ctx, uint32_t from, const struct sw_tx_frame *sent)
 	memcpy(&h.round, t->head + 20, 4);
 	memcpy(&h.chunk, t->head + 24, 4);
 	memcpy(&h.weight, t->head + 30, 2);
-	worker = (is_push ? from : (uint32_t)t->to.ip.low - sim_ip(0)) -
-		 sim_job_first(job);
+	worker = is_push || t->to.port_i == SIM_LOOPBACK
+			 ? from
+			 : (uint32_t)t->to.ip.low - sim_ip(0);
+	worker -= sim_job_first(job);
 	if (sim_stream_on_tx(job, from, worker, is_push, t))
 		return;
 	i = sim_job_of(job, worker);

@@ -255,6 +255,83 @@ static void congestion_alone_everywhere(struct check *c)
 							jumbo ? 8192 : 1344});
 }
 
+/* --- two jobs --- */
+
+static uint64_t results_of(const struct sim_job *job, uint32_t rank)
+{
+	return sim_worker_stats(&job->workers[rank]).result_bytes;
+}
+
+/* A second job comes to a trunk @late_ms after the first. Return the part of
+ * the smaller one in the results of both after two seconds. */
+static double smaller_share(
+	struct check *c, const struct path *p, uint64_t late_ms)
+{
+	struct sim_job *job = open_job(p, 4, 4, 8 << 20);
+	uint64_t ns = 4 * SW_S, a, b;
+	struct totals from, to;
+
+	job->n_colocated = 4;
+	job->n_jobs = 2;
+	sim_job_open(job);
+	put_trunks(&job->net, p, 3, 12);
+	for (uint32_t r = 1; r < 4; r += 2)
+		job->workers[r].pause_until_ns =
+			job->net.now_ns + late_ms * SW_MS;
+	sim_job_pass(job, late_ms * SW_MS + 2 * SW_S);
+	from = count(job);
+	a = results_of(job, 0);
+	b = results_of(job, 1);
+	sim_job_pass(job, ns);
+	to = count(job);
+	a = results_of(job, 0) - a;
+	b = results_of(job, 1) - b;
+	printf("# %llu Mb/s, %llu us, queue %u KiB, %llu ms late: two jobs got "
+	       "%.3f, %.3f, drops %.2f %%, needless %.2f %%\n",
+		(unsigned long long)p->rate_mbit, (unsigned long long)p->rtt_us,
+		p->queue >> 10, (unsigned long long)late_ms,
+		(double)a / capacity(p, ns), (double)b / capacity(p, ns),
+		100.0 * (double)(to.n_dropped - from.n_dropped) /
+			(double)(to.n_data - from.n_data),
+		100.0 * (double)(to.n_needless - from.n_needless) /
+			(double)(to.n_frames - from.n_frames));
+	check_eq(c, job->n_bad_pushes + job->n_bad_results, 0, "bad frames");
+	close_job(job);
+	return (double)sw_min64(a, b) / (double)(a + b);
+}
+
+/* With a long queue, round trips are so long that a window which grows by round
+ * trips stays small. */
+static void congestion_two_jobs(struct check *c)
+{
+	static const struct {
+		uint64_t mbit, rtt_us, late_ms;
+		uint32_t kib;
+		double least; /* 1 / (1 + 1.25 / 0.8) is asked */
+	} of[] = {
+		{50, 200, 2000, 1024, 0.39},
+		/* the others with SIM_WHOLE alone */
+		{200, 200, 1000, 1024, 0.39},
+		{200, 5000, 1000, 1024, 0.39},
+		{50, 200, 0, 1024, 0.25},
+		{50, 5000, 2000, 1024, 0.39},
+		{50, 200, 0, 64, 0.39},
+		{50, 200, 0, 256, 0.3},
+		{50, 5000, 2000, 256, 0.3},
+	};
+
+	for (uint32_t i = 0; i < (has_targets() ? SW_ARRAY_SIZE(of) : 1); i++) {
+		struct path p = {.rate_mbit = of[i].mbit,
+			.rtt_us = of[i].rtt_us,
+			.queue = of[i].kib << 10,
+			.payload = 1344,
+			.tensor = 4 << 20};
+
+		check(c, smaller_share(c, &p, of[i].late_ms) >= of[i].least,
+			"both have their share");
+	}
+}
+
 /* --- many to one --- */
 
 static bool have_begun(void *ctx)
@@ -443,6 +520,7 @@ static void congestion_forged_marks(struct check *c)
 const struct check_case trace_congestion[] = {
 	{"congestion_alone", congestion_alone},
 	{"congestion_alone_everywhere", congestion_alone_everywhere},
+	{"congestion_two_jobs", congestion_two_jobs},
 	{"congestion_incast_4", congestion_incast_4},
 	{"congestion_incast_32", congestion_incast_32},
 	{"congestion_incast_60", congestion_incast_60},

@@ -274,6 +274,76 @@ static void increase__slow_near_the_longest_queue(void **state)
 	assert_in_range(growth_at_the_top(2 * RTT), 1, middle / 4);
 }
 
+enum { LONG = FRAME * 500 * 1000 }; /* a round trip that counts twice */
+
+/* Rounds without loss after which a window of a few frames, that lost one, has
+ * doubled; in so long round trips. */
+static uint32_t rounds_to_double(uint64_t rtt)
+{
+	struct sender *s = open_cut(300, 2 * RTT);
+	uint32_t n = 0, before;
+
+	round_trip(s, 0); /* does not count */
+	before = window(s);
+	for (s->rtt = rtt; window(s) < 2 * before; n++)
+		round_trip(s, 0);
+	return n;
+}
+
+/* Who has little of a long queue soon has more. */
+static void increase__by_time_in_long_round_trips(void **state)
+{
+	uint32_t n = rounds_to_double(LONG - 1);
+
+	assert_in_range(rounds_to_double(4 * LONG), 1, n / 2);
+	assert_in_range(rounds_to_double(12 * LONG), 1, n / 4);
+}
+
+/* Growth of a window of @quanta in a long round past the top, in units. */
+static uint32_t growth_past_the_top(uint32_t quanta, uint64_t rtt)
+{
+	struct sender *s = open_cut(quanta, 2 * RTT);
+	uint32_t before;
+
+	round_trip(s, 0); /* does not count */
+	s->c.n_rounds = s->c.n_flat + 10;
+	s->c.window = before = s->c.top;
+	s->rtt = rtt;
+	round_trip(s, 0);
+	return s->c.window - before;
+}
+
+/* However small a window is. */
+static void increase__alike_past_the_top(void **state)
+{
+	uint32_t small = growth_past_the_top(300, LONG);
+
+	assert_int_equal(small, growth_past_the_top(1000, LONG));
+	assert_true(small > 2 * growth_past_the_top(300, LONG - 1));
+}
+
+/* Near the longest queue by a frame at most, in longer rounds by more, up to a
+ * quarter. */
+static void increase__without_a_burst(void **state)
+{
+	static const struct {
+		uint32_t times, part;
+	} of[] = {{1, 256}, {4, 32}, {12, 4}};
+
+	for (uint32_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct sender *s = open_cut(1000, 2 * RTT);
+		uint32_t before, most = FRAME * SW_CONGESTION_UNIT;
+
+		round_trip(s, 0); /* does not count */
+		s->c.n_rounds = s->c.n_flat + 200;
+		before = s->c.window;
+		most = before / of[i].part > most ? before / of[i].part : most;
+		s->rtt = (uint64_t)of[i].times * LONG;
+		round_trip(s, 0);
+		assert_int_equal(s->c.window - before, most);
+	}
+}
+
 static void decay__when_not_used(void **state)
 {
 	struct sender *s = open_cut(4000, 2 * RTT);
@@ -500,6 +570,9 @@ int main(void)
 		cmocka_unit_test(lose__ends_an_open_window),
 		cmocka_unit_test(increase__flat_where_frames_were_lost),
 		cmocka_unit_test(increase__slow_near_the_longest_queue),
+		cmocka_unit_test(increase__by_time_in_long_round_trips),
+		cmocka_unit_test(increase__alike_past_the_top),
+		cmocka_unit_test(increase__without_a_burst),
 		cmocka_unit_test(decay__when_not_used),
 		cmocka_unit_test(mark__ends_the_slow_start),
 		cmocka_unit_test(mark__ends_an_open_window),
