@@ -1,5 +1,6 @@
-/* aes.c - the table of AES's kernels, and which one to take.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* aes.c - the table of AES's kernels, and the choice of one.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "sum/aes.h"
 
 #if SW_AES_HAS_VAES256
@@ -14,7 +15,7 @@ static bool has_aesni(void)
 #endif
 
 #if SW_AES_HAS_VAES256
-/* clang's built-in does not know this one. */
+/* clang's built-in does not support VAES. */
 static bool has_vaes(void)
 {
 	unsigned int a, b, c, d;
@@ -53,7 +54,7 @@ static const struct {
 	{NULL, NULL},
 };
 
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) }; /* with the empty one */
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) }; /* the empty row included */
 
 const struct sw_aes *sw_aes_row(uint32_t i, bool *runs)
 {

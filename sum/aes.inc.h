@@ -1,13 +1,14 @@
-/* aes.inc.h - counter mode and MACs by AES rounds of vectors.
+/* aes.inc.h - counter mode and MACs by AES rounds on vectors.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A round needs the one before it, so WIDE vectors go through the rounds side
- * by side.
+ * A round depends on the one before, so WIDE vectors go through the rounds in
+ * parallel.
  *
- * The file that includes this one defines VEC, VB (bytes of it), SPREAD (128
- * bits in all of a vector), GATHER(p) (one block of each of LANES messages),
- * ROUND(v, key), LAST(v, key), ADD (of 32-bit elements), SHUFFLE (bytes within
- * each 128 bits), ROW and NAME. */
+ * The including file defines VEC, VB (its bytes), SPREAD (128 bits repeated in
+ * a vector), GATHER(p) (one block of each of LANES messages), ROUND(v, key),
+ * LAST(v, key), ADD (of 32-bit elements), SHUFFLE (bytes within each 128 bits),
+ * ROW and NAME.
+ */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -27,7 +28,7 @@ INLINE VEC load(const void *p)
 	return v;
 }
 
-/* Swap the bytes of the last element of a block. */
+/* Swap the bytes of the last element of each block. */
 INLINE VEC swapped(VEC v)
 {
 	static const uint8_t order[BLOCK] = {
@@ -36,7 +37,8 @@ INLINE VEC swapped(VEC v)
 	return SHUFFLE(v, SPREAD(order));
 }
 
-/* Elements for the counters of the lanes: @first and up by @by, 0 elsewhere. */
+/* Return the lanes' counters: @first, then up in steps of @by; 0 in the other
+ * elements. */
 INLINE VEC counters(uint32_t first, uint32_t by)
 {
 	uint32_t e[4 * LANES] = {0};
@@ -46,7 +48,7 @@ INLINE VEC counters(uint32_t first, uint32_t by)
 	return load(e);
 }
 
-/* Encrypt @n vectors, whose counters follow *count. */
+/* Encrypt @n vectors; their counters continue from *count. */
 INLINE void some(const VEC keys[SW_AES_KEYS], VEC *count, uint32_t n,
 	const uint8_t *p, uint8_t *out)
 {
@@ -92,7 +94,7 @@ static void ctr(const struct sw_aes_key *key, const uint8_t *block,
 	memcpy(out, rest, n);
 }
 
-/* The MACs of @n vectors of messages. */
+/* Compute the MACs of @n vectors of messages. */
 INLINE void some_macs(const struct sw_aes_key *key, const uint8_t *last,
 	const uint8_t *p, uint32_t n, uint64_t *out)
 {

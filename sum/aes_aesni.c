@@ -1,5 +1,6 @@
-/* aes_aesni.c - AES-128 with AES-NI: all rows' chains and keys of rounds as
- * well. SPDX-License-Identifier: BSD-3-Clause */
+/* aes_aesni.c - AES-128 with AES-NI, and the functions that all rows share.
+ * well. SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <immintrin.h>
 
 #include "sum/aes.h"
@@ -17,8 +18,8 @@
 
 #include "sum/aes.inc.h"
 
-/* The key of a round follows from the last one and from what the CPU makes of
- * its last word (FIPS 197, section 5.2). */
+/* Return the next round key: from the last one, and from @made, which the CPU
+ * computes from its last word (FIPS 197, section 5.2). */
 static __m128i next(__m128i key, __m128i made)
 {
 	key ^= _mm_slli_si128(key, 4);

@@ -43,8 +43,8 @@ INLINE bool has_nan_d(vd a, vd b)
 	return _mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_UNORD_Q));
 }
 
-/* The instruction gives its second operand where both are zero: done both ways
- * round, or keeps a minus sign and and drops it. */
+/* If both operands are zero, the instruction returns the second one. So it runs
+ * in both orders: or keeps a minus sign, and and drops it. */
 INLINE vf min_f(vf a, vf b)
 {
 	return nan_f(
@@ -83,7 +83,7 @@ MIN_MAX(u8, v8, epu8)
 MIN_MAX(i8, v8, epi8)
 MIN_MAX(i32, v32, epi32)
 
-/* No instruction of its own. */
+/* AVX2 has no such instruction. */
 INLINE v64 min_i64(v64 a, v64 b)
 {
 	return (v64)_mm256_blendv_epi8((__m256i)a, (__m256i)b,
@@ -109,8 +109,8 @@ INLINE void f16_pack(uint8_t *p, vf lo, vf hi)
 	at[1] = _mm256_cvtps_ph(hi, _MM_FROUND_TO_NEAREST_INT);
 }
 
-/* One shuffle of eight bf16 that were loaded into both halves: each takes its
- * four, above two bytes of zero. */
+/* Shuffle eight bf16, loaded into both halves, at once: each half places its
+ * four above two zero bytes. */
 INLINE vf bf16_load(const uint8_t *p)
 {
 	const __m256i order = _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1,
@@ -121,7 +121,8 @@ INLINE vf bf16_load(const uint8_t *p)
 	return (vf)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(h), order);
 }
 
-/* Packing works in halves of a vector; the permutation puts them in order. */
+/* Packing works within each half of a vector; the permutation restores the
+ * order. */
 INLINE void bf16_pack(uint8_t *p, vf lo, vf hi)
 {
 	__m256i u = _mm256_packus_epi32(

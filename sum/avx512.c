@@ -26,8 +26,8 @@ INLINE vd nan_d(vd a, vd b, vd otherwise)
 		(vd)_mm512_set1_epi64(0x7ff8000000000000));
 }
 
-/* One instruction: of the eight classes of its operand, the two of NaN take the
- * constant (0), all others the operand (1). */
+/* One instruction: of the eight classes of its operand, the two NaN classes
+ * select the constant (0), all others the operand (1). */
 INLINE vf canon_f(vf v)
 {
 	return _mm512_fixupimm_ps((vf)_mm512_set1_epi32(0x7fc00000), v,
@@ -50,8 +50,8 @@ INLINE bool has_nan_d(vd a, vd b)
 	return _mm512_cmp_pd_mask(a, b, _CMP_UNORD_Q);
 }
 
-/* The instruction gives its second operand where both are zero: done both ways
- * round, or keeps a minus sign and and drops it. */
+/* If both operands are zero, the instruction returns the second one. So it runs
+ * in both orders: or keeps a minus sign, and and drops it. */
 INLINE vf min_f(vf a, vf b)
 {
 	return nan_f(a, b,
@@ -111,7 +111,8 @@ INLINE vf bf16_load(const uint8_t *p)
 	return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16);
 }
 
-/* Packing works in quarters of a vector; the permutation puts them in order. */
+/* Packing works within each quarter of a vector; the permutation restores the
+ * order. */
 INLINE void bf16_pack(uint8_t *p, vf lo, vf hi)
 {
 	__m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);

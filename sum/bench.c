@@ -1,5 +1,6 @@
-/* bench.c - how fast the kernels are, as a ratio to moving the same data.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* bench.c - the speed of the kernels as a ratio to moving the same data.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,27 +14,26 @@
 enum {
 	PAIRS = 15,
 	QUICK_PAIRS = 5,
-	SAMPLE_NS = 4000000,    /* a sample in a cache lasts at least this */
-	DRAM_PARTS = 32,        /* a sample in DRAM is one of so many parts */
+	SAMPLE_NS = 4000000,    /* minimum length of a sample in a cache */
+	DRAM_PARTS = 32,        /* a sample in DRAM is one of this many parts */
 	CHUNK_BYTES = 8192,     /* largest payload of a packet */
-	STAGGER_BYTES = 7 * 64, /* 9 buffers apart in their low 12 bits */
-	SLACK_BYTES = 65536,    /* for what lies between 9 buffers */
-	FILL = 0x3c, /* 1.06 as f16, 0.011 as f32 or bf16: no sum of it is
-			denormal or infinite */
+	STAGGER_BYTES = 7 * 64, /* between 9 buffers, in the low 12 bits */
+	SLACK_BYTES = 65536,    /* for the gaps between 9 buffers */
+	FILL = 0x3c, /* 1.06 as f16, 0.011 as f32 or bf16: normal sums */
 };
 
 struct sw_sum_bench {
-	uint8_t *dst;     /* set_bytes / 2 for destinations */
-	uint8_t *src;     /* set_bytes for sources, which never change */
-	size_t set_bytes; /* the largest working set */
+	uint8_t *dst;     /* set_bytes / 2 bytes for destinations */
+	uint8_t *src;     /* set_bytes bytes for sources, never changed */
+	size_t set_bytes; /* size of the largest working set */
 	bool is_quick;
 	uint32_t n_pairs;
-	uint64_t sets[SW_N_BENCH_SETS]; /* bytes; 0: left out */
+	uint64_t sets[SW_N_BENCH_SETS]; /* bytes; 0: skipped */
 	struct sw_isal isal;
 	bool has_isal;
 };
 
-/* Something to be timed: an operation on a working set, part by part. */
+/* A timed operation on a working set, part by part. */
 struct work {
 	enum {
 		RUN_OP,
@@ -51,15 +51,15 @@ struct work {
 	uint8_t *dst, *src[SW_KERNEL_MAX_SRC];
 	uint32_t n_src;
 	size_t n_total, n_part; /* elements */
-	size_t *at;             /* next part's first element, maybe shared */
+	size_t *at;             /* next part's first element; may be shared */
 	size_t own_at;
-	uint32_t crc; /* CRC of a part of the source; all are equal */
+	uint32_t crc; /* CRC of a part of the source, the same for all */
 	const struct sw_crc *kernel;
 	sw_isal_fn *isal;
 	struct sw_polyval_key key;
 };
 
-/* Time on the CPU, so that a neighbour on the same core is not measured. */
+/* Return the thread's CPU time, which excludes other programs on the core. */
 static uint64_t clock_ns(void)
 {
 	struct timespec t;
@@ -118,7 +118,7 @@ void sw_sum_bench_close(struct sw_sum_bench **b)
 	*b = NULL;
 }
 
-/* The yardstick of the same level. */
+/* Return the yardstick of the same level. */
 static const struct sw_sum *yardstick(const struct sw_sum *sum)
 {
 	switch (sum->level) {
@@ -136,7 +136,7 @@ static const struct sw_sum *yardstick(const struct sw_sum *sum)
 }
 
 /* Lay out destination and sources, @bytes in all, staggered or all at the same
- * offset of a page; the destination is filled anew.  False: no such
+ * page offset; fill the destination again. Return false if there is no such
  * operation. */
 static bool work_init(struct work *w, const struct sw_sum_bench *b,
 	const struct sw_sum_ops *ops, enum sw_kernel op, uint64_t bytes,
@@ -187,7 +187,7 @@ static void work_run(struct work *w)
 	*w->at = at + w->n_part <= w->n_total ? at : 0;
 }
 
-/* One chunk, again and again, or far ones one after the other. */
+/* Compute the CRC of one chunk repeatedly, or of distant chunks in turn. */
 static void crc_run(struct work *w)
 {
 	uint8_t *p = w->src[0] + w->own_at;
@@ -242,7 +242,8 @@ struct ratio {
 	double median, low, high, first_ns;
 };
 
-/* How often to run for a sample that the clock and the caches do not see. */
+/* Return the number of runs that makes a sample long compared with the clock
+ * and with cache effects. */
 static uint32_t n_runs_of(const struct sw_sum_bench *b, struct work *w)
 {
 	double ns = sample_ns(w, 1);
@@ -251,7 +252,8 @@ static uint32_t n_runs_of(const struct sw_sum_bench *b, struct work *w)
 	return 1 + (uint32_t)((b->is_quick ? SAMPLE_NS / 4 : SAMPLE_NS) / ns);
 }
 
-/* t(a) / t(b), taken in turn, each first in every other pair. */
+/* Return t(a) / t(b), measured alternately; each is first in every other
+ * pair. */
 static struct ratio ratio_of(
 	const struct sw_sum_bench *b, struct work *a, struct work *other)
 {
@@ -290,8 +292,8 @@ bool sw_sum_bench_measure(struct sw_sum_bench *b, const struct sw_sum *sum,
 		!work_init(&yard, b, move, op, bytes, STAGGER_BYTES))
 		return false;
 	if (set == SW_BENCH_DRAM) {
-		/* Kernel and yardstick share one place that moves along, so
-		 * that neither finds what the other left in a cache. */
+		/* Kernel and yardstick share one advancing position, so that
+		 * neither finds the other's data in a cache. */
 		kernel.n_part = yard.n_part = kernel.n_total / DRAM_PARTS;
 		yard.at = kernel.at;
 	}
@@ -316,7 +318,8 @@ struct side {
 	enum { WHOLE, CHUNKS, CHUNKS_VERIFIED, BY_ADDS, EQUAL_SPACING } how;
 };
 
-/* Time of the first side / time of the second, both on as many elements. */
+/* Comparisons: the time of the first side over the time of the second, for the
+ * same number of elements. */
 static const struct {
 	const char *name;
 	struct side first, second;
@@ -413,7 +416,7 @@ bool sw_sum_bench_compare_crc(struct sw_sum_bench *b, const struct sw_crc *crc,
 	return true;
 }
 
-/* Time of CRC-32C / that of POLYVAL. */
+/* Comparisons: the time of CRC-32C over that of POLYVAL. */
 static const struct {
 	const char *name;
 	int crc, hash;

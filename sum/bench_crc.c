@@ -1,5 +1,6 @@
-/* bench_crc.c - the kernels of CRC-32C beside ISA-L's, where that is installed.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* bench_crc.c - CRC-32C kernels compared with ISA-L's, if it is installed.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <dlfcn.h>
 #include <string.h>
 
@@ -7,14 +8,14 @@
 
 #define LIBRARY "libisal.so.2"
 
-/* A wider row has crc32_iscsi beside it, which chooses for this CPU; the others
- * what it takes where there is no AVX-512. */
+/* Compare a wider row with crc32_iscsi, which chooses for this CPU. Compare the
+ * others with the function that it chooses without AVX-512. */
 bool sw_isal_open(struct sw_isal *isal)
 {
 	isal->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	if (!isal->library)
 		return false;
-	/* POSIX lets a function's address be kept in a pointer to data. */
+	/* POSIX allows a data pointer to hold a function's address. */
 	*(void **)&isal->best = dlsym(isal->library, "crc32_iscsi");
 	*(void **)&isal->narrow = dlsym(isal->library, "crc32_iscsi_01");
 	return isal->best && isal->narrow;

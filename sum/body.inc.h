@@ -1,14 +1,14 @@
-/* body.inc.h - the vector kernels, once for every level that has vectors.
+/* body.inc.h - the vector kernels, compiled once for every vector level.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The file of a level defines, then includes this:
+ * A level's file defines the following, then includes this file:
  *   LEVEL, LEVEL_CODE, LEVEL_NAME
  *   VB                    bytes of a vector; then it includes vec.inc.h
- *   canon_f, canon_d      every NaN lane becomes the one NaN
+ *   canon_f, canon_d      replace every NaN lane by the canonical NaN
  *   has_nan_f, has_nan_d  whether one of two vectors has a NaN
- *   min_f … max_i64       as sum.h says, one vector
+ *   min_f … max_i64       as in sum.h, for one vector
  *   f16_load, bf16_load   VB / 4 elements widened to f32
- *   f16_pack, bf16_pack   2 x VB / 4 f32 (no NaN but the one) rounded, stored
+ *   f16_pack, bf16_pack   2 x VB / 4 f32 (only canonical NaN) rounded, stored
  */
 #define COPY(width)                                                    \
 	static void copy_##width(void *dst, const void *src, size_t n) \
@@ -29,9 +29,9 @@
 			name##_step, NULL);                                    \
 	}
 
-/* name: acc[i] += src[i] of floats.  Sums are stored as they come; four vectors
- * later the ones that had a NaN are stored again with the one NaN, so that
- * nothing lies between the addition and the store. */
+/* name: acc[i] += src[i] of floats. Sums are stored first; four vectors later,
+ * those that had a NaN are stored again with the canonical NaN. So no test
+ * delays the store. */
 #define FOLD_ADD(                                                              \
 	name, acc, acc_bytes, vec, src, src_bytes, add, has_nan, canon)        \
 	INLINE void name##_step(uint8_t *a, const uint8_t *s, const void *arg) \
@@ -79,8 +79,8 @@
 		walk(d, s, n, VB / 4, 4, src_bytes, name##_step, NULL);        \
 	}
 
-/* pack_dst: two vectors of any f32 rounded; NaN are rare, so they cost a branch
- * that is not taken. */
+/* pack_dst: round two vectors of any f32; NaN are rare, so their branch is not
+ * taken. */
 #define PACK(dst)                                             \
 	INLINE void pack_##dst(uint8_t *d, vf lo, vf hi)      \
 	{                                                     \
@@ -135,8 +135,8 @@ PACK(bf16)
 	}
 
 /* name: acc[i] = src[0][i] + …, four vectors of accumulators in registers.
- * NaN are made the one NaN at the end, which gives the same bytes as doing it
- * after each addition.  The rest goes through buffers as in walk. */
+ * Replacing NaN by the canonical NaN at the end gives the same bytes as after
+ * each addition. The remainder goes through buffers as in walk. */
 #define SUM(                                                                   \
 	name, acc, acc_bytes, vec, src, src_bytes, add, canon, first, next)    \
 	INLINE void name##_block(                                              \
@@ -211,7 +211,7 @@ FOLD(f64_mul, f64, 8, f64, 8, MUL_D)
 SUM(f64_sum, f64, 8, vd, f64, 8, ADD, canon_d, copy_8, f64_add)
 SCALE(f64_scale, f64, 8, double, vd, canon_d)
 
-/* A 16-bit float: widened on the way in, rounded on the way out. */
+/* A 16-bit float: widened on load, rounded on store. */
 #define HALF(h)                                                        \
 	WIDEN(h##_put, h, 2)                                           \
 	NARROW(h##_round, h)                                           \
@@ -258,8 +258,9 @@ FOLD(i64_max, i64, 8, i64, 8, max_i64)
 #include "sum/scale.inc.h"
 #include "sum/table.inc.h"
 
-/* Whole lines go by; what is before and behind them goes as always.  The fence
- * is for whoever waits: a later release does not order streams. */
+/* Whole lines bypass the caches; the bytes before and after them do not. The
+ * fence serves waiting threads: a later release does not order streaming
+ * stores. */
 static void stream(void *dst, const void *src, size_t n)
 {
 	uint8_t *d = dst;

@@ -1,8 +1,9 @@
-/* clmul.h - which carry-less products this CPU has; inside sum/ only.
+/* clmul.h - which carry-less products this CPU supports; inside sum/ only.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The built-ins read what was found out before main(), and so cost a test; they
- * also ask whether the operating system keeps the registers. */
+ * The built-ins read values found before main(), so they cost one test; they
+ * also check whether the operating system saves the registers.
+ */
 #ifndef SW_SUM_CLMUL_H
 #define SW_SUM_CLMUL_H
 

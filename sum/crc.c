@@ -1,12 +1,13 @@
-/* crc.c - the table of CRC-32C's kernels: what each needs, which one to take.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* crc.c - the table of CRC-32C's kernels: their requirements, and the choice.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include "sum/clmul.h"
 #include "sum/crc.h"
 #include "sum/sum.h"
 
 #if SW_CRC_HAS_CLMUL128_SLOW
-/* AMD's until Zen 2, and Haswell's: a product every other cycle.  They have no
- * wider ones. */
+/* Does a product take two cycles? It does on Haswell, and on AMD CPUs up to Zen
+ * 2, the only AMD CPUs without wider products. */
 static bool is_clmul128_slow(void)
 {
 	return __builtin_cpu_is("amd") || __builtin_cpu_is("haswell");
@@ -44,7 +45,7 @@ const struct sw_crc *sw_crc_row(uint32_t i, bool *runs)
 	return rows[i].crc;
 }
 
-/* In a test or two: short headers come here too. */
+/* Choose with one or two tests, because short headers also come here. */
 static inline const struct sw_crc *best(void)
 {
 #if SW_CRC_HAS_CLMUL512

@@ -1,30 +1,32 @@
-/* crc.inc.h - CRC-32C by carry-less products beside the crc32 instruction.
+/* crc.inc.h - CRC-32C by carry-less products and the crc32 instruction.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The two use different execution ports, so both run at once.  A CRC is the
- * remainder of a polynomial, and so the sum of those of its parts, each times
- * a power of x for what follows it.  After the first vectors come blocks of
+ * The two use different execution ports, so both run at once. A CRC is the
+ * remainder of a polynomial. So it is the sum of the remainders of its parts,
+ * each times a power of x for the bits that follow the part. The input is a few
+ * vectors, then blocks of
  *
  *   | bytes of stream a | of b | of c | of d | rounds of four vectors |
  *
- * The streams go through the crc32 instruction, 8 bytes at a time.  The rounds
- * are folded into four vectors: each 128 bits of them, times x^(bits of a
- * round), take in the 128 bits a round further on.  At a block's start the
- * vectors jump over its streams; at its end the streams' CRCs are multiplied
- * to where the vectors stand and are added there.
+ * The streams go through the crc32 instruction, 8 bytes at a time. The rounds
+ * are folded into four vectors: each 128 bits of a vector, times x^(bits of a
+ * round), absorb the 128 bits a round further on. At a block's start the
+ * vectors jump over its streams. At its end the streams' CRCs are multiplied to
+ * the vectors' position and added there.
  *
- * Bits are reflected: the lowest bit has the highest power.  A fold by n bits
- * is x^(n + 31) mod P for the low 64 bits and x^(n - 33) for the high ones; a
- * stream joins by x^(n - 33), n to the end of the word that takes it in.
- * (A product of reflected numbers is one power off, the instruction gives 32.)
- * crc_powers.py prints them.
+ * Bits are reflected: the lowest bit has the highest power. A fold by n bits is
+ * x^(n + 31) mod P for the low 64 bits and x^(n - 33) for the high ones; a
+ * stream joins by x^(n - 33), with n to the end of the word that absorbs it. (A
+ * product of reflected numbers is one power off, the instruction gives 32.)
+ * crc_powers.py prints these constants.
  *
- * The file that includes this one defines VEC, VB (bytes of it), ROUNDS and
- * WORDS of each stream that a step does, FOLD(v, pair, next), SPREAD (a pair in
- * all of a vector), WIDEN, ROW, NAME and IS_FAR_STRAIGHT, whether far bytes are
- * read from the first to the last, by rounds alone: prefetchers do not follow
- * five places at once; powers[], to fold by 1 to 4 vectors, and blocks[], the
- * larger first and each of so many steps that it is a multiple of ROUND. */
+ * The including file defines VEC, VB (its bytes), ROUNDS and WORDS of each
+ * stream per step, FOLD(v, pair, next), SPREAD (a pair repeated in a vector),
+ * WIDEN, ROW, NAME and IS_FAR_STRAIGHT: whether to read far bytes in order, by
+ * rounds alone, because prefetchers do not follow five places at once. It also
+ * defines powers[], to fold by 1 to 4 vectors, and blocks[], the larger first,
+ * each with a number of steps that makes it a multiple of ROUND.
+ */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -33,7 +35,7 @@ enum {
 	ROUND = 4 * VB,
 	STREAM_STEP = 8 * WORDS,
 	STEP = ROUNDS * ROUND + 4 * STREAM_STEP,
-	SHORT = 128, /* fewer bytes are left to the crc32 instruction */
+	SHORT = 128, /* the crc32 instruction does fewer bytes alone */
 };
 
 struct vectors {
@@ -60,7 +62,7 @@ INLINE uint64_t word(uint64_t crc, const uint8_t *p)
 	return _mm_crc32_u64(crc, w);
 }
 
-/* Few bytes, by the instruction alone. */
+/* Handle few bytes by the instruction alone. */
 INLINE uint32_t run_short(uint32_t crc, const uint8_t *p, size_t n)
 {
 	uint64_t wide = crc;
@@ -99,7 +101,8 @@ INLINE void fold_round(struct vectors *v, VEC pair, const uint8_t *p)
 	v->d = FOLD(v->d, pair, take(p + 3 * VB));
 }
 
-/* Half of a round's share of words of all streams, @apart bytes each. */
+/* Do half of a round's share of words of all streams, which are @apart bytes
+ * apart. */
 INLINE void words(struct streams *s, const uint8_t *p, size_t apart)
 {
 	for (int i = 0; i < WORDS / ROUNDS / 2; i++, p += 8) {
@@ -110,7 +113,7 @@ INLINE void words(struct streams *s, const uint8_t *p, size_t apart)
 	}
 }
 
-/* One step: @p in stream a, @at in the rounds. */
+/* Do one step: @p in stream a, @at in the rounds. */
 INLINE void step(struct vectors *v, struct streams *s, VEC pair,
 	const uint8_t *p, const uint8_t *at, size_t apart)
 {
@@ -126,7 +129,8 @@ INLINE void step(struct vectors *v, struct streams *s, VEC pair,
 	}
 }
 
-/* The CRCs go through memory since the products' port also moves registers. */
+/* Pass the CRCs through memory, because the products' port also moves
+ * registers. */
 INLINE void join(
 	struct vectors *v, const struct streams *s, const uint64_t by[4][2])
 {
@@ -146,7 +150,7 @@ INLINE size_t block_bytes(int i)
 	return ROUND + blocks[i].n_steps * STEP;
 }
 
-/* The block at @p, into @v; returns its end. */
+/* Fold the block at @p into @v; return its end. */
 INLINE const uint8_t *fold_block(struct vectors *v, int i, const uint8_t *p)
 {
 	const size_t apart = STREAM_STEP * blocks[i].n_steps;
@@ -161,7 +165,7 @@ INLINE const uint8_t *fold_block(struct vectors *v, int i, const uint8_t *p)
 	return at;
 }
 
-/* The first 1 to 4 vectors, after zeros that do not count. */
+/* Load the first 1 to 4 vectors; leading zeros do not change the CRC. */
 INLINE const uint8_t *begin(
 	struct vectors *v, uint32_t crc, const uint8_t *p, uint32_t n)
 {
@@ -187,7 +191,7 @@ INLINE const uint8_t *begin(
 	return p + VB;
 }
 
-/* Four vectors in one, and its CRC. */
+/* Fold four vectors into one, and return its CRC. */
 INLINE uint32_t finish(const struct vectors *v)
 {
 	uint64_t w[VB / 8], crc = 0;
@@ -204,7 +208,7 @@ INLINE uint32_t finish(const struct vectors *v)
 
 INLINE uint32_t run(uint32_t crc, const uint8_t *p, size_t n, bool is_straight)
 {
-	/* by numbers: @p may be NULL, with @n 0 */
+	/* Compute with integers: @p may be NULL, with @n 0. */
 	const uint8_t *end = (const void *)((uintptr_t)p + n / VB * VB);
 	struct vectors v;
 

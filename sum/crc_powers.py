@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# crc_powers.py - prints the constants of the kernels of CRC-32C
+# crc_powers.py - print the constants of the CRC-32C kernels
 # SPDX-License-Identifier: BSD-3-Clause
-"""The powers of x in crc.inc.h's kernels, and the table of crc_scalar.c."""
+"""Print the powers of x in crc.inc.h's kernels, and the table of crc_scalar.c."""
 
 POLYNOMIAL = 0x11EDC6F41
 ORDER = 2**31 - 1  # x^ORDER = 1
@@ -12,7 +12,7 @@ KERNELS = {"clmul128_slow": (16, 1, 4, (42, 6)), "clmul128": (16, 1, 2, (63, 9))
 
 
 def times(a, b):
-    """a * b mod P"""
+    """Return a * b mod P."""
     product = 0
     while b:
         product ^= a if b & 1 else 0
@@ -23,7 +23,7 @@ def times(a, b):
 
 
 def power(n):
-    """x^n mod P, reflected"""
+    """Return x^n mod P, reflected."""
     n %= ORDER
     result, square = 1, 2
     while n:
@@ -41,7 +41,7 @@ def kernel(name, vector, rounds, words, blocks):
     print(f"{name}: POWERS", *(pair(vector * i) + "," for i in range(1, 5)))
     for steps in blocks:
         stream = 8 * words * steps
-        folded = 4 * vector * rounds * steps  # beyond the vectors' first round
+        folded = 4 * vector * rounds * steps  # after the vectors' first round
         joins = [power(8 * ((3 - i) * stream + folded + 8) - 33)
                  for i in range(4)]
         print(f"{{{steps}, {pair(4 * vector + 4 * stream)},",
@@ -50,7 +50,8 @@ def kernel(name, vector, rounds, words, blocks):
 
 
 def nibbles():
-    """[i][v]: the CRC of v << 4 * i, a nibble of 8 bytes, the first the lowest"""
+    """Return [i][v]: the CRC of v << 4 * i, a nibble of 8 bytes, the first the
+    lowest."""
     for i in range(16):
         bits = [int(power(95 - 4 * i - b), 16) for b in range(4)]
         row = [0] * 16

@@ -4,8 +4,8 @@
 
 #include "sum/crc.h"
 
-/* [i][v]: the CRC of 8 bytes whose nibble i is v, all others 0.  By
- * crc_powers.py. */
+/* [i][v]: the CRC of 8 bytes whose nibble i is v, with all other nibbles 0.
+ * From crc_powers.py. */
 static const uint32_t of_nibble[16][16] = {
 	{0x00000000, 0x493c7d27, 0x9278fa4e, 0xdb448769, 0x211d826d, 0x6821ff4a,
 		0xb3657823, 0xfa590504, 0x423b04da, 0x0b0779fd, 0xd043fe94,

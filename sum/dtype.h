@@ -1,12 +1,13 @@
-/* dtype.h - element types, with the codes that BytePS gave them.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* dtype.h - element types, with BytePS's codes.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_SUM_DTYPE_H
 #define SW_SUM_DTYPE_H
 
 #include <stdint.h>
 
-/* The codes travel on the wire and through the client interface.  0-6 are
- * BytePS's (mshadow's order), 9 and 10 those of its later internal line. */
+/* The codes are part of the wire format and of the client interface. 0-6 are
+ * BytePS's (mshadow's order), 9 and 10 those of its later internal version. */
 enum sw_dtype {
 	SW_F32 = 0,
 	SW_F64 = 1,
@@ -20,7 +21,7 @@ enum sw_dtype {
 	SW_N_DTYPES = 11, /* size of a table indexed by dtype; 7 and 8 unused */
 };
 
-/* sw_dtype_bytes - size of one element in bytes, 0 for a code not in use. */
+/* sw_dtype_bytes - return the bytes of an element, 0 for an unused code. */
 static inline uint32_t sw_dtype_bytes(uint32_t dtype)
 {
 	static const uint8_t bytes[SW_N_DTYPES] = {
@@ -29,7 +30,8 @@ static inline uint32_t sw_dtype_bytes(uint32_t dtype)
 	return dtype < SW_N_DTYPES ? bytes[dtype] : 0;
 }
 
-/* sw_dtype_name - "f32", "bf16", …; "?" for a code not in use.  Static text. */
+/* sw_dtype_name - return "f32", "bf16", …, or "?" for an unused code. Static
+ * text. */
 static inline const char *sw_dtype_name(uint32_t dtype)
 {
 	static const char *const names[SW_N_DTYPES] = {"f32", "f64", "f16",

@@ -1,7 +1,9 @@
-/* half.h - f16 and bf16 to f32 and back, one element, in integer arithmetic.
+/* half.h - convert one f16 or bf16 to f32 and back, in integer arithmetic.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * These are the definition; vector levels must equal them bit for bit. */
+ * These functions are the definition; vector levels must match them bit for
+ * bit.
+ */
 #ifndef SW_SUM_HALF_H
 #define SW_SUM_HALF_H
 
@@ -24,7 +26,7 @@ static inline float sw_f32_from_bits(uint32_t u)
 	return f;
 }
 
-/* Every f16 is an f32; a NaN keeps sign and payload and becomes quiet. */
+/* Widen an f16, exactly; a NaN keeps sign and payload and becomes quiet. */
 static inline float sw_f16_widen(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
@@ -41,7 +43,8 @@ static inline float sw_f16_widen(uint16_t h)
 	return sw_f32_from_bits(sign | (exp + 112) << 23 | frac << 13);
 }
 
-/* Nearest, ties to even; beyond 65519.99… infinity; every NaN is 0x7e00. */
+/* Round to the nearest, ties to even; beyond 65519.99… to infinity; every NaN
+ * becomes 0x7e00. */
 static inline uint16_t sw_f16_round(float f)
 {
 	uint32_t u = sw_f32_bits(f), sign = u >> 16 & 0x8000;
@@ -53,8 +56,8 @@ static inline uint16_t sw_f16_round(float f)
 		return (uint16_t)(sign | 0x7c00);
 	if (exp < 102) /* below half the smallest denormal */
 		return (uint16_t)sign;
-	/* A normal result keeps exponent and fraction in one number, so that
-	 * a carry out of the fraction raises the exponent. */
+	/* Keep exponent and fraction of a normal result in one number, so that
+	 * a carry out of the fraction increments the exponent. */
 	drop = exp < 113 ? 126 - exp : 13;
 	frac = exp < 113 ? (mag & 0x7fffff) | 0x800000 : mag - (112u << 23);
 	half = 1u << (drop - 1);
@@ -65,13 +68,14 @@ static inline uint16_t sw_f16_round(float f)
 	return (uint16_t)(sign | frac);
 }
 
-/* The upper half of an f32. */
+/* Widen: a bf16 is the upper half of an f32. */
 static inline float sw_bf16_widen(uint16_t b)
 {
 	return sw_f32_from_bits((uint32_t)b << 16);
 }
 
-/* Nearest, ties to even; denormals are kept; every NaN is 0x7fc0. */
+/* Round to the nearest, ties to even; keep denormals; every NaN becomes
+ * 0x7fc0. */
 static inline uint16_t sw_bf16_round(float f)
 {
 	uint32_t u = sw_f32_bits(f);

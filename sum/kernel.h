@@ -25,7 +25,7 @@ enum sw_kernel {
 
 enum { SW_KERNEL_MAX_SRC = 8 };
 
-/* How many bytes a kernel reads and writes for each element. */
+/* The bytes that a kernel reads and writes per element. */
 struct sw_sum_shape {
 	uint32_t dst_bytes; /* written */
 	uint32_t src_bytes; /* read from each source */
@@ -38,18 +38,18 @@ struct sw_sum_call {
 	void *dst;
 	const void *src[SW_KERNEL_MAX_SRC]; /* only SW_KERNEL_SUM reads beyond
 					       [0] */
-	uint32_t n_src;                     /* of SW_KERNEL_SUM */
+	uint32_t n_src;                     /* for SW_KERNEL_SUM */
 	double factor;
-	uint32_t by; /* of SW_KERNEL_DIVIDE */
+	uint32_t by; /* for SW_KERNEL_DIVIDE */
 	size_t n;
 };
 
-/* sw_kernel_name - "copy", "put", "add", "sum", …  Static text. */
+/* sw_kernel_name - return "copy", "put", "add", "sum", … Static text. */
 const char *sw_kernel_name(enum sw_kernel kernel);
 
-/* sw_kernel_shape - fill @out; false where @ops has no such kernel (a dtype
- * not in use, rounding of a dtype that is its own accumulator, bits of floats,
- * scaled bool). */
+/* sw_kernel_shape - fill @out; return false if @ops has no such kernel (an
+ * unused dtype, rounding of a dtype that is its own accumulator, bits of
+ * floats, scaled bool). */
 bool sw_kernel_shape(const struct sw_sum_ops *ops, enum sw_kernel kernel,
 	struct sw_sum_shape *out);
 

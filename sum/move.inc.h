@@ -1,9 +1,10 @@
-/* move.inc.h - what the kernels load and store, without the arithmetic.
+/* move.inc.h - the loads and stores of the kernels, without arithmetic.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The yardstick of the bench: the same table, the same loop, the same vectors,
- * loaded into registers and not used.  Defined before: LEVEL, LEVEL_CODE,
- * LEVEL_NAME, VB. */
+ * The yardstick of the bench: the same table, loop and vectors, loaded into
+ * registers and not used. The including file defines LEVEL, LEVEL_CODE,
+ * LEVEL_NAME, VB.
+ */
 #include "sum/vec.inc.h"
 
 #if VB == 16
@@ -22,8 +23,8 @@ INLINE vh half_load(const uint8_t *p)
 	return v;
 }
 
-/* The compiler must have @v in a register here; and may not know that what is
- * stored is what was loaded. */
+/* USE: @v must be in a register here. RENEW: the compiler must not assume that
+ * it stores the loaded value. */
 #define USE(v)   __asm__ volatile("" : : "x"(v))
 #define RENEW(v) __asm__ volatile("" : "+x"(v))
 
@@ -76,7 +77,7 @@ INLINE void narrow_step(uint8_t *d, const uint8_t *s, const void *arg)
 		walk(d, s, n, lanes, bytes, bytes, copy_step, NULL);    \
 	}
 
-/* The rest of less than four vectors is left out: 64 of them are many more. */
+/* Skip a remainder of less than four vectors: 64 of these are far more. */
 #define MOVE_SUM(name, width, src_bytes, load, use)                           \
 	static void name(                                                     \
 		void *dst, const void *const *s, uint32_t n_s, size_t n)      \

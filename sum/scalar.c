@@ -7,7 +7,7 @@
 #include "sum/level.h"
 #include "sum/scale.inc.h"
 
-/* Any pointer may be unaligned and equal to another, so elements go through
+/* Any pointer may be unaligned or equal to another, so access elements by
  * memcpy. */
 #define GET(type, p, i)                                               \
 	({                                                            \
@@ -22,8 +22,8 @@
 		memcpy((char *)(p) + (i) * sizeof(type), &set_, sizeof(type)); \
 	} while (0)
 
-/* Hardware keeps one payload of two, and which one depends on the order of
- * operands, so a NaN that was computed is always the same NaN. */
+/* Hardware keeps one of two payloads, depending on the order of operands, so
+ * replace every computed NaN by the canonical NaN. */
 static inline float canon_f(float f)
 {
 	return f == f ? f : sw_f32_from_bits(0x7fc00000);
@@ -166,7 +166,7 @@ SCALE(bf16_round_scale, uint16_t, float, float, SAME, canon_f, sw_bf16_round)
 SCALE(bf16_scale, uint16_t, uint16_t, float, sw_bf16_widen, canon_f,
 	sw_bf16_round)
 
-/* Signed integers are added and multiplied as unsigned ones, which wrap. */
+/* Add and multiply signed integers as unsigned ones, which wrap. */
 FOLD(i8_add, uint8_t, uint8_t, SAME, ADD_8)
 FOLD(i32_add, uint32_t, uint32_t, SAME, ADD_32)
 FOLD(i64_add, uint64_t, uint64_t, SAME, ADD_64)

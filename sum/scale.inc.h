@@ -1,12 +1,13 @@
-/* scale.inc.h - integers scaled, sums divided: plain C, for every level.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* scale.inc.h - scale integers, divide sums: plain C, for every level.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Through buffers, since the compiler makes vectors only of what it knows to
- * lie apart.  The product goes to the nearest integer inside [@lo, @hi]; both
- * are exact as double.  NaN gives 0. */
+/* Use buffers, because the compiler vectorizes only memory that it knows not to
+ * overlap. Round the product to the nearest integer within [@lo, @hi], both
+ * exact as double. NaN gives 0. */
 #define SCALE_INT(name, type, lo, hi)                                         \
 	static void name(void *dst, const void *src, double factor, size_t n) \
 	{                                                                     \
@@ -39,8 +40,8 @@ SCALE_INT(i32_scale, int32_t, INT32_MIN, INT32_MAX)
 
 __extension__ typedef __int128 wide;
 
-/* Multiply by @m * 2^@e, |@m| < 2^53; the product has at most 116 bits.  Exact:
- * a double holds 53 bits of the 63 that @v has. */
+/* Multiply by @m * 2^@e, |@m| < 2^53; the product has at most 116 bits. A
+ * double would not be exact: it holds 53 of the 63 bits of @v. */
 static int64_t i64_times(int64_t v, int64_t m, int e)
 {
 	wide p = (wide)v * m, half, rest;
@@ -57,7 +58,7 @@ static int64_t i64_times(int64_t v, int64_t m, int e)
 			       : (int64_t)(p * ((wide)1 << e));
 	rest = p & (((wide)1 << -e) - 1);
 	half = (wide)1 << (-e - 1);
-	p >>= -e; /* downwards */
+	p >>= -e; /* rounds down */
 	p += rest > half || (rest == half && (p & 1));
 	p = p > INT64_MAX ? INT64_MAX : p;
 	return (int64_t)(p < INT64_MIN ? INT64_MIN : p);
@@ -66,8 +67,8 @@ static int64_t i64_times(int64_t v, int64_t m, int e)
 static void i64_scale(void *dst, const void *src, double factor, size_t n)
 {
 	int e = 0;
-	/* An infinite factor acts like a large one, except for 0; NaN gives 0.
-	 */
+	/* An infinite factor acts like a very large one, except that 0 stays 0;
+	 * NaN gives 0. */
 	int64_t m = isfinite(factor) ? (int64_t)ldexp(frexp(factor, &e), 53)
 		    : isnan(factor)  ? 0
 				     : (factor > 0) - (factor < 0);
@@ -82,7 +83,7 @@ static void i64_scale(void *dst, const void *src, double factor, size_t n)
 	}
 }
 
-/* Floats: rounded once, and a NaN is the one NaN. */
+/* Floats: rounded once; every NaN becomes the canonical NaN. */
 #define DIVIDE_FLOAT(name, type, nan)                                       \
 	static void name(void *dst, const void *acc, uint32_t by, size_t n) \
 	{                                                                   \

@@ -1,5 +1,6 @@
-/* sum.c - the table of levels: what each needs, which one to take.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* sum.c - the table of levels: their requirements, and the choice.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <string.h>
 
 #include "sum/level.h"
@@ -7,7 +8,7 @@
 #if SW_SUM_HAS_AVX2 || SW_SUM_HAS_AVX512
 #include <cpuid.h>
 
-/* The built-in also asks whether the operating system keeps the registers. */
+/* The built-in also checks whether the operating system saves the registers. */
 static bool has_avx2(void)
 {
 	unsigned int a, b, c = 0, d;

@@ -1,5 +1,6 @@
-/* sum.h - the summation kernels: one table of functions, chosen once at start.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* sum.h - the summation kernels: a table of functions, chosen once at start.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #ifndef SW_SUM_SUM_H
 #define SW_SUM_SUM_H
 
@@ -15,16 +16,17 @@ extern "C" {
 
 /* The kernels of one dtype at one level.
  *
- * A contribution arrives in elements of the dtype; an accumulator holds
- * elements of acc_bytes each (f32 for f16 and bf16, the dtype itself for all
- * others).  Every level gives the same bytes; README.md defines NaN,
- * infinities, denormals, -0 and integers.
+ * A contribution has elements of the dtype; an accumulator has elements of
+ * acc_bytes each (f32 for f16 and bf16, the dtype itself for all others). Every
+ * level gives the same bytes; README.md defines NaN, infinities, denormals, -0
+ * and integers.
  *
- * No alignment is asked of any pointer; any n including 0; nothing is read or
- * written outside n elements.  Output and inputs may be equal, never partly
- * overlapping; put, sum and what folds (add, min, max, mul) of f16 and bf16,
- * which widen, want them apart.  Thread: any; the functions hold no state. They
- * work in the default floating-point mode: nearest even, denormals kept. */
+ * Pointers need no alignment; n may be 0; a kernel accesses nothing outside n
+ * elements. Output and inputs may be equal, but must not overlap partly; put,
+ * sum and the folding functions (add, min, max, mul) of f16 and bf16, which
+ * widen, require separate memory. Thread: any; the functions hold no state.
+ * They expect the default floating-point mode: round to nearest even, keep
+ * denormals. */
 struct sw_sum_ops {
 	uint32_t elem_bytes;
 	uint32_t acc_bytes;
@@ -32,24 +34,24 @@ struct sw_sum_ops {
 	void (*put)(void *acc, const void *src, size_t n);
 	/* acc[i] += src[i]; integers wrap, bool is or */
 	void (*add)(void *acc, const void *src, size_t n);
-	/* dst[i] = (dtype) acc[i], nearest even; NULL where acc_bytes ==
-	 * elem_bytes, since the accumulator is then the result. */
+	/* dst[i] = (dtype) acc[i], nearest even; NULL if acc_bytes ==
+	 * elem_bytes, because the accumulator is then the result. */
 	void (*round)(void *dst, const void *acc, size_t n);
 	/* dst[i] = (dtype) (acc[i] * (float)factor): the product is rounded to
-	 * f32 and then to the dtype; NULL where round is. */
+	 * f32 and then to the dtype; NULL if round is NULL. */
 	void (*round_scale)(
 		void *dst, const void *acc, double factor, size_t n);
-	/* acc[i] = src[0][i] + … + src[n_src - 1][i], added from left to right
-	 * as by put and adds, in one pass; n_src >= 1, acc may equal any src
-	 * where acc_bytes == elem_bytes.  Keep the sources apart in their low
-	 * 12 address bits: equal spacing costs up to a factor of three. */
+	/* acc[i] = src[0][i] + … + src[n_src - 1][i], in one pass; the result
+	 * is that of put and adds from left to right; n_src >= 1, acc may equal
+	 * any src if acc_bytes == elem_bytes. Keep the sources apart in their
+	 * low 12 address bits: equal spacing costs up to a factor of three. */
 	void (*sum)(
 		void *acc, const void *const *src, uint32_t n_src, size_t n);
 	/* dst[i] = src[i], both of elem_bytes, bits untouched */
 	void (*copy)(void *dst, const void *src, size_t n);
-	/* dst[i] = src[i] * factor, both of elem_bytes.  f32, f16, bf16 take
-	 * (float)factor; integers go to the nearest (ties to even) and stop at
-	 * the ends of their type.  NULL for bool. */
+	/* dst[i] = src[i] * factor, both of elem_bytes. f32, f16, bf16 use
+	 * (float)factor; integers are rounded to the nearest (ties to even) and
+	 * saturate. NULL for bool. */
 	void (*scale)(void *dst, const void *src, double factor, size_t n);
 	/* acc[i] = the smaller / larger of acc[i] and src[i]; a NaN on either
 	 * side gives NaN, and -0 is smaller than +0 */
@@ -57,13 +59,13 @@ struct sw_sum_ops {
 	void (*max)(void *acc, const void *src, size_t n);
 	/* acc[i] *= src[i]; integers wrap, bool is and */
 	void (*mul)(void *acc, const void *src, size_t n);
-	/* acc[i] = acc[i] and, or, exclusive or src[i], bit by bit; NULL of
+	/* acc[i] = acc[i] and, or, exclusive or src[i], bitwise; NULL for
 	 * floats */
 	void (*band)(void *acc, const void *src, size_t n);
 	void (*bor)(void *acc, const void *src, size_t n);
 	void (*bxor)(void *acc, const void *src, size_t n);
 	/* dst[i] = acc[i] / by, both of acc_bytes, by >= 1: a sum's average.
-	 * Integers are cut towards zero.  NULL for bool. */
+	 * Integers are truncated towards zero. NULL for bool. */
 	void (*divide)(void *dst, const void *acc, uint32_t by, size_t n);
 };
 
@@ -76,16 +78,15 @@ enum sw_sum_level {
 /* One level's kernels. */
 struct sw_sum {
 	enum sw_sum_level level;
-	const char *name; /* "scalar", "avx2", "avx512" */
-	struct sw_sum_ops
-		ops[SW_N_DTYPES]; /* zero where a code is not in use */
+	const char *name;                   /* "scalar", "avx2", "avx512" */
+	struct sw_sum_ops ops[SW_N_DTYPES]; /* zero for an unused code */
 	/* Copy bytes dst[i] = src[i], bypassing the caches if the level can:
 	 * for memory that this core does not read again and that is not in its
 	 * caches, where a normal store would first read every line. A thread
-	 * that sees a later release store of this thread sees the whole copy.
-	 */
+	 * that sees a later release store of this thread sees the whole
+	 * copy. */
 	void (*stream)(void *dst, const void *src, size_t n);
-	/* memcpy: the same through the caches. */
+	/* memcpy: the same copy through the caches. */
 	void *(*copy)(void *dst, const void *src, size_t n);
 };
 
@@ -95,38 +96,38 @@ struct sw_sum {
 const struct sw_sum *sw_sum_best(enum sw_sum_level max);
 
 /* sw_sum_row - return row @i of the table of levels, lower levels first; NULL
- * past its end. @runs (or NULL) tells whether this CPU supports the level. */
+ * past its end. Set @runs (or NULL) to whether this CPU supports the level. */
 const struct sw_sum *sw_sum_row(uint32_t i, bool *runs);
 
-/* sw_sum_find - return the level called @name, "auto" for the best one. NULL:
- * this build has no such level, or this CPU lacks it (sw_sum_row tells which).
- */
+/* sw_sum_find - return the level called @name, or the best one for "auto".
+ * NULL: this build has no such level, or this CPU does not support it
+ * (sw_sum_row tells which). */
 const struct sw_sum *sw_sum_find(const char *name);
 
 /* sw_sum_fold - verify a received chunk, then fold it.
- * @fold     ops->put, or one that folds: ops->add, ops->min, …
- * @crc      the CRC-32C that the @n elements at @src must have
- * Returns false, with @acc untouched, when they have another one.  @src must
- * not change meanwhile. */
+ * @fold     ops->put, or a folding function: ops->add, ops->min, …
+ * @crc      the expected CRC-32C of the @n elements at @src
+ * Returns false, with @acc untouched, if the CRC differs. @src must not change
+ * during the call. */
 bool sw_sum_fold(const struct sw_sum_ops *ops,
 	void (*fold)(void *acc, const void *src, size_t n), void *acc,
 	const void *src, size_t n, uint32_t crc);
 
-/* sw_crc32c - CRC-32C (Castagnoli, RFC 3720 §12.1) of @n bytes at @p, going on
- * from @crc.  Start with 0; sw_crc32c(sw_crc32c(0, a), b) equals the CRC of a
- * and b joined.  The usual inversion before and after is inside.
- * Thread: any.  Cost: some 35, 16, 14 bytes a cycle in cache by products of
- * 512, 256, 128 bits, 0.4 without; 50 bytes some 20 cycles. */
+/* sw_crc32c - return the CRC-32C (Castagnoli, RFC 3720 §12.1) of @n bytes at
+ * @p, continuing from @crc. Start with 0; sw_crc32c(sw_crc32c(0, a), b) equals
+ * the CRC of a and b joined. The function includes the usual inversion before
+ * and after. Thread: any. Cost: about 35, 16, 14 bytes a cycle in cache with
+ * products of 512, 256, 128 bits, 0.4 without; 50 bytes take some 20 cycles. */
 uint32_t sw_crc32c(uint32_t crc, const void *p, size_t n);
 
-/* sw_crc32c_both - continue @crc over @n bytes at @p and then @m bytes at @q.
- */
+/* sw_crc32c_both - continue @crc over @n bytes at @p and then @m bytes at
+ * @q. */
 uint32_t sw_crc32c_both(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 
 /* sw_crc32c_both_far - the same, faster if @q is not in this core's caches,
- * such as data that another core or a device has just written; slower if it is.
- */
+ * such as data that another core or a device has just written; slower if it
+ * is. */
 uint32_t sw_crc32c_both_far(
 	uint32_t crc, const void *p, size_t n, const void *q, size_t m);
 

@@ -1,5 +1,6 @@
-/* table.inc.h - names of a level's functions to its row; same for all levels.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* table.inc.h - fill a level's row with its functions; same for all levels.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 
 /* A dtype whose accumulator holds the dtype itself, @width bytes wide. */
 #define SW_SUM_PLAIN(width, x, low)                                       \
@@ -14,11 +15,11 @@
 					   .divide = x##_divide            \
 	}
 
-/* Bit by bit. */
+/* Bitwise operations. */
 #define SW_SUM_BITS(width) \
 	.band = and_##width, .bor = or_##width, .bxor = xor_##width
 
-/* An integer; what it adds as is @x. */
+/* An integer; its add and mul are those of @x. */
 #define SW_SUM_INT(width, x, low)                                             \
 	{                                                                     \
 		SW_SUM_PLAIN(width, x, low), SW_SUM_BITS(width),              \

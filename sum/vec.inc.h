@@ -1,5 +1,6 @@
-/* vec.inc.h - vectors of VB bytes: types, loads, stores, the loop around them.
- * SPDX-License-Identifier: BSD-3-Clause */
+/* vec.inc.h - vectors of VB bytes: types, loads, stores, and the loop.
+ * SPDX-License-Identifier: BSD-3-Clause
+ */
 #include <string.h>
 
 #include "sum/level.h"
@@ -14,7 +15,7 @@ typedef uint8_t v8 __attribute__((vector_size(VB)));
 typedef uint32_t v32 __attribute__((vector_size(VB)));
 typedef uint64_t v64 __attribute__((vector_size(VB)));
 
-/* Unaligned, and free of type rules; one move instruction each. */
+/* Unaligned, and exempt from aliasing rules; one move instruction each. */
 #define ACCESS(name, type)                           \
 	INLINE type name##_load(const uint8_t *p)    \
 	{                                            \
@@ -38,8 +39,9 @@ ACCESS(i64, v64)
  * kernel's own. */
 typedef void step_fn(uint8_t *dst, const uint8_t *src, const void *arg);
 
-/* The last @n elements, fewer than a step's, in buffers as long as a step,
- * since nothing outside the caller's elements may be touched. */
+/* Handle the last @n elements, fewer than a step's, in buffers as long as a
+ * step, because a kernel must not access memory outside the caller's
+ * elements. */
 INLINE void walk_rest(uint8_t *d, const uint8_t *s, size_t n, size_t dst_bytes,
 	size_t src_bytes, step_fn *step, const void *arg)
 {
@@ -51,8 +53,8 @@ INLINE void walk_rest(uint8_t *d, const uint8_t *s, size_t n, size_t dst_bytes,
 	memcpy(d, d_rest, n * dst_bytes);
 }
 
-/* walk - apply @step to @n elements, @lanes at a time.  A step reads all it
- * needs before it writes, and never beyond its elements. */
+/* walk - apply @step to @n elements, @lanes at a time. A step reads all its
+ * input before it writes, and never beyond its elements. */
 INLINE void walk(void *dst, const void *src, size_t n, size_t lanes,
 	size_t dst_bytes, size_t src_bytes, step_fn *step, const void *arg)
 {

@@ -1,9 +1,9 @@
-/* dlpack.h - tensors as DLPack's functions in C describe them.
+/* dlpack.h - tensors as described by DLPack's functions in C.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * DLPack is an interface between frameworks for tensors. A class of tensors has
+ * DLPack is an interface for tensors between frameworks. A class of tensors has
  * a capsule with the functions, __dlpack_c_exchange_api__ (DLPack 1.3; PyTorch
- * 2.10). These are its structs, as far as they are used here.
+ * 2.10). These are the parts of its structs that sumwire uses.
  */
 #ifndef SW_APPS_TORCH_DLPACK_H
 #define SW_APPS_TORCH_DLPACK_H
@@ -28,8 +28,8 @@ struct sw_dltensor {
 	uint64_t offset;                /* bytes before the first element */
 };
 
-/* Describe a tensor of the class. The tensor owns shape and strides. Returns -1
- * with an error set. */
+/* Describe a tensor of the class. The tensor owns shape and strides. Return -1
+ * with an error set on failure. */
 typedef int sw_dltensor_fn(void *tensor, struct sw_dltensor *out);
 
 /* DLPackExchangeAPI */
@@ -54,9 +54,9 @@ static inline sw_dltensor_fn *sw_dlpack_open(PyObject *capsule)
 	return NULL;
 }
 
-/* sw_dltensor_count - return the number of elements of a tensor that lie in
- * memory one after the other, at most @max; 0: they do not, or there are more
- * or none. */
+/* sw_dltensor_count - return the number of elements of a tensor that is
+ * contiguous in memory, at most @max. Return 0 if it is not contiguous, empty,
+ * or larger. */
 static inline uint64_t sw_dltensor_count(
 	const struct sw_dltensor *d, uint64_t max)
 {
@@ -65,7 +65,7 @@ static inline uint64_t sw_dltensor_count(
 	for (int32_t i = d->n_dims - 1; i >= 0; i--) {
 		uint64_t rows = (uint64_t)d->shape[i];
 
-		if (rows == 1) /* its stride does not matter */
+		if (rows == 1) /* one row: its stride does not matter */
 			continue;
 		if (!rows || rows > max / n ||
 			(d->strides && (uint64_t)d->strides[i] != n))

@@ -1,10 +1,10 @@
 /* entry.c - functions in C that a program calls in place of a group's methods.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A method of methods.py calls a Quick and does the rest. An Entry calls the
- * Quick itself, and Python only if there is a rest.  A group keeps its entries
- * as attributes until it is closed, so that Python's collector need not see the
- * circle.
+ * A method of methods.py calls a Quick and does the remaining work. An Entry
+ * calls the Quick itself, and calls Python only if work remains. A group keeps
+ * its entries as attributes until it is closed, so that Python's collector need
+ * not see the reference cycle.
  */
 #include "entry.h"
 
@@ -12,8 +12,9 @@
 
 struct entry {
 	PyObject_HEAD PyObject *quick;
-	PyObject *rest; /* (result of run, the arguments): to do the rest */
-	PyObject *held; /* set: if not empty, there is a rest */
+	PyObject *rest; /* (result of run, the arguments): do the remaining work
+			 */
+	PyObject *held; /* set: if it is not empty, call rest */
 	int is_broadcast;
 };
 

@@ -5,10 +5,10 @@
 
 #include "ways.h"
 
-/* sw_entry_type - make the type; NULL with an error set.
- * Entry(quick, is_broadcast, rest, held): called with tensors and options, it
- * returns None when the collective has ended and the set @held is empty; else
- * what rest(result of the Quick, tensors, options) does. */
+/* sw_entry_type - make the type; NULL with an error set. Entry(quick,
+ * is_broadcast, rest, held) is called with tensors and options. It returns None
+ * if the collective has ended and the set @held is empty. Otherwise it returns
+ * rest(result of the Quick, tensors, options). */
 PyObject *sw_entry_type(void);
 
 #endif

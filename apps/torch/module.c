@@ -1,7 +1,7 @@
 /* module.c - the module "quick": small collectives of PyTorch in C.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It uses the stable interface of Python 3.9, and none of PyTorch's.
+ * It uses the stable interface of Python 3.9, and no interface of PyTorch's.
  */
 #include "entry.h"
 #include "quick.h"
@@ -26,7 +26,7 @@ static const PyModuleDef_Slot parts[] = {
 	{0},
 };
 
-/* Python writes it. */
+/* not const: Python writes it */
 static PyModuleDef module = {
 	.m_base = PyModuleDef_HEAD_INIT,
 	.m_name = "quick",

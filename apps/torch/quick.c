@@ -28,16 +28,17 @@
 #include <sumwire/coll.h>
 
 enum {
-	SLICE_MS = 1000,        /* then methods.py looks after signals */
-	QUICK_BYTES = 64 << 10, /* sw_coll copies them at once */
+	SLICE_MS = 1000, /* after this wait, methods.py checks for signals */
+	QUICK_BYTES = 64 << 10, /* sw_coll copies this many bytes at once */
 	N_OPERATIONS = 16,
 	CALLERS_MAX = 64,
-	ENTRY_DEPTH = 6, /* our functions on the stack, and torch's between */
-	FASTCALL = 0x80, /* METH_FASTCALL: in the stable interface since 3.10,
-			    and the same before */
+	ENTRY_DEPTH = 6, /* most frames of ours on the stack, and of torch's
+			    between */
+	FASTCALL = 0x80, /* METH_FASTCALL: part of the stable interface
+			    since 3.10, unchanged before */
 };
 
-/* Attributes of Python's objects that this file asks for or sets. */
+/* Attributes of Python's objects that this file reads or sets. */
 enum name {
 #define NAME(name) NAME_##name,
 #include "quick.def"
@@ -45,12 +46,12 @@ enum name {
 	N_NAMES
 };
 
-/* Where C++ keeps the fields of an options' object, if quick.py has found it.
- */
+/* Where C++ keeps the fields of an options object, if quick.py has found
+ * them. */
 struct fields {
-	void *type;                         /* the object's; NULL: not found */
+	void *type; /* the object's type; NULL: not found */
 	Py_ssize_t what, is_async, timeout; /* offsets in the C++ object */
-	long long unset;                    /* no timeout */
+	long long unset;                    /* value that means no timeout */
 };
 
 struct counts {
@@ -65,30 +66,30 @@ struct quick {
 		struct sw_way ways[N_NAMES];
 	int (*coll)(struct sw_group *, const struct sw_coll_args *, uint64_t *);
 	int (*wait_for)(struct sw_client *, uint64_t, uint32_t);
-	sw_dltensor_fn *describe; /* a tensor */
+	sw_dltensor_fn *describe; /* describes a tensor */
 	struct sw_client *c;
 	struct sw_group *g;
 	struct counts *n; /* the fields of counts */
 	struct fields all_reduce, broadcast;
 	/* By the hash of torch's operation: enum sw_reduce_op, or -1; and the
-	 * set of types that the library has it for. */
+	 * set of types for which the library supports it. */
 	int operations[N_OPERATIONS];
 	uint64_t has[N_OPERATIONS];
 	uint32_t *ranks; /* the members' ranks in the job */
 	long n_ranks;
-	long depth; /* callers to record */
-	/* The call of the next collective, or NULL. */
+	long depth; /* number of callers to record */
+	/* The call for the next collective, or NULL. */
 	PyObject *call;
-	uint64_t *handle; /* the call's */
+	uint64_t *handle; /* where the call keeps its handle */
 	bool is_busy;     /* another thread uses the call */
 	bool has_reduce,
-		has_broadcast; /* a collective of the kind was called */
+		has_broadcast; /* a collective of this kind was called before */
 };
 
 /* One collective. */
 struct task {
 	enum name kind;
-	bool is_entry;     /* the program has called an Entry */
+	bool is_entry;     /* the program called an Entry */
 	PyObject *tensors; /* borrowed */
 	PyObject *tensor, *dtype;
 	struct sw_coll_args args;
@@ -100,7 +101,7 @@ static PyObject *kept(PyObject *o)
 	return o;
 }
 
-/* --- questions to objects: the answer, or -1 with an error set --- */
+/* --- queries of objects: return the answer, or -1 with an error set --- */
 
 static PyObject *attribute(struct quick *q, PyObject *o, enum name name)
 {
@@ -134,7 +135,7 @@ static long long number(PyObject *answer)
 	return n;
 }
 
-/* Is the attribute this very object? */
+/* Is the attribute the object @is itself? */
 static bool is_same(struct quick *q, PyObject *o, enum name name, PyObject *is)
 {
 	PyObject *found = attribute(q, o, name);
@@ -145,7 +146,8 @@ static bool is_same(struct quick *q, PyObject *o, enum name name, PyObject *is)
 
 /* --- the arguments --- */
 
-/* layout.is_usual() of layout.py, for a dense tensor, which DLPack tells. */
+/* Is the tensor usual? As layout.is_usual() of layout.py, for a dense tensor
+ * that DLPack describes. */
 static bool is_usual(struct quick *q, PyObject *t, const struct sw_dltensor *d)
 {
 	return d->device == SW_DL_CPU && d->lanes == 1 && d->bits % 8 == 0 &&
@@ -154,7 +156,7 @@ static bool is_usual(struct quick *q, PyObject *t, const struct sw_dltensor *d)
 		       truth(method(q, t, NAME_is_conj)) == 0);
 }
 
-/* Does the tensor's storage hold all of it?  It may have become smaller. */
+/* Does the tensor's storage hold all elements? The storage may have shrunk. */
 static bool has_memory(
 	struct quick *q, PyObject *t, uint64_t count, uint64_t each)
 {
@@ -170,8 +172,7 @@ static bool has_memory(
 	       bytes / (long long)each - offset >= (long long)count;
 }
 
-/* Describe the tensor in k->args.  Returns false for a tensor that is not as
- * most are. */
+/* Describe the tensor in k->args. Return false for an unusual tensor. */
 static bool read_tensor(struct quick *q, struct task *k)
 {
 	PyObject *t = k->tensor, *code;
@@ -189,14 +190,14 @@ static bool read_tensor(struct quick *q, struct task *k)
 	code = k->dtype ? PyDict_GetItemWithError(q->dtypes, k->dtype) : NULL;
 	if (!code && (k->kind != NAME_broadcast || PyErr_Occurred()))
 		return false;
-	/* A broadcast only moves data, so it takes every type. */
+	/* A broadcast only moves data, so it accepts every type. */
 	k->args.count = code ? count : count * each;
 	k->args.dtype = code ? (enum sw_dtype)PyLong_AsLong(code) : SW_U8;
 	k->args.send = k->args.recv = (char *)d.data + d.offset;
 	return true;
 }
 
-/* Return the C++ object of options whose fields are known, or NULL. */
+/* Return the C++ object of options with known fields, or NULL. */
 static const char *object_of(const struct fields *f, PyObject *opts)
 {
 	const char *o;
@@ -207,7 +208,7 @@ static const char *object_of(const struct fields *f, PyObject *opts)
 	return o;
 }
 
-/* Does the caller wait, and at most as long as the group? */
+/* Does the caller wait, without a timeout of its own? */
 static bool does_wait(
 	struct quick *q, const struct fields *f, const char *o, PyObject *opts)
 {
@@ -285,8 +286,8 @@ static bool read_arguments(struct quick *q, struct task *k, PyObject *opts)
 
 /* --- the flight recorder --- */
 
-/* Set an attribute of a record, and give up the value.  Returns false with an
- * error set. */
+/* Set an attribute of a record, and release the value. Return false with an
+ * error set on failure. */
 static bool set(struct quick *q, PyObject *o, enum name name, PyObject *value)
 {
 	return sw_way_set(&q->ways[name], o, value);
@@ -311,8 +312,8 @@ static PyObject *above(struct quick *q, PyObject *frame)
 	return NULL;
 }
 
-/* Return a new reference to the frame that called the group's method, NULL if
- * it is not near. */
+/* Return a new reference to the frame that called the group's method, or NULL
+ * if it is not within ENTRY_DEPTH. */
 static PyObject *caller(struct quick *q, const struct task *k)
 {
 	PyObject *frame = (PyObject *)PyEval_GetFrame();
@@ -332,8 +333,8 @@ static PyObject *caller(struct quick *q, const struct task *k)
 	return NULL;
 }
 
-/* Return code and offset of the functions that called the group's method, as
- * flight.callers() of flight.py does. */
+/* Return code and offset of the functions that called the group's method, like
+ * flight.callers() of flight.py. */
 static PyObject *callers(struct quick *q, const struct task *k)
 {
 	PyObject *frame = caller(q, k), *found[2 * CALLERS_MAX], *all;
@@ -364,7 +365,7 @@ static PyObject *callers(struct quick *q, const struct task *k)
 	return all;
 }
 
-/* (shape, dtype) */
+/* Return (shape, dtype). */
 static PyObject *form_of(struct quick *q, const struct task *k)
 {
 	PyObject *shape = attribute(q, k->tensor, NAME_shape);
@@ -391,7 +392,8 @@ static bool fill_record(struct quick *q, PyObject *r, const struct task *k)
 	       set(q, r, NAME_is_late, kept(Py_False));
 }
 
-/* flight.begin() of flight.py.  Return the record, or None without one. */
+/* Begin a record as flight.begin() of flight.py does. Return the record, or
+ * None without one. */
 static PyObject *record(struct quick *q, const struct task *k)
 {
 	PyObject *r = NULL, *added;
@@ -404,13 +406,13 @@ static PyObject *record(struct quick *q, const struct task *k)
 		added = sw_way_call(&q->ways[NAME_append], q->records, r);
 		Py_DecRef(added);
 	}
-	PyErr_Clear(); /* without memory there is no record */
+	PyErr_Clear(); /* out of memory: no record */
 	return r ? r : kept(Py_None);
 }
 
 /* --- the collective --- */
 
-/* Have a call ready that no collective uses. */
+/* Make sure that a call is available that no collective uses. */
 static bool has_call(struct quick *q)
 {
 	PyObject *made, *address;
@@ -427,8 +429,8 @@ static bool has_call(struct quick *q)
 	return true;
 }
 
-/* Begin the collective, if no other thread uses the group.  The holder of its
- * lock may wait for the interpreter's lock, but has not begun then. */
+/* Begin the collective if no other thread uses the group. The holder of its
+ * lock may be waiting for the interpreter's lock, but has not begun then. */
 static bool begin(struct quick *q, const struct task *k)
 {
 	bool has_begun;
@@ -438,14 +440,14 @@ static bool begin(struct quick *q, const struct task *k)
 		return false;
 	*q->handle = 0;
 	has_begun = !q->coll(q->g, &k->args, q->handle);
-	/* Another thread may see the end, but needs the interpreter's lock to
-	 * look for the call. */
+	/* Another thread may see the end, but it needs the interpreter's lock
+	 * to find the call. */
 	if (has_begun)
 		PySet_Add(q->starting, q->call);
 	return has_begun;
 }
 
-/* Leave the call to methods.py: (code of the wait, call). */
+/* Hand the call to methods.py, as (code of the wait, call). */
 static PyObject *pass_on(
 	struct quick *q, const struct task *k, int code, PyObject *r)
 {
@@ -467,7 +469,7 @@ static PyObject *begin_and_wait(struct quick *q, const struct task *k)
 
 	if (!has_call(q) || !begin(q, k))
 		return NULL;
-	r = record(q, k); /* while the collective is under way */
+	r = record(q, k); /* while the collective is running */
 	thread = PyEval_SaveThread();
 	code = q->wait_for(q->c, *q->handle, SLICE_MS);
 	PyEval_RestoreThread(thread);
@@ -483,8 +485,8 @@ static PyObject *begin_and_wait(struct quick *q, const struct task *k)
 	return result;
 }
 
-/* The first collective of a kind opens its stream, which may take long: leave
- * it to methods.py, which waits without the interpreter's lock. */
+/* The first collective of a kind opens its stream, which may take long. So
+ * leave it to methods.py, which waits without the interpreter's lock. */
 static bool has_stream(struct quick *q, enum name kind)
 {
 	bool *has = kind == NAME_broadcast ? &q->has_broadcast : &q->has_reduce;
@@ -504,8 +506,8 @@ static PyObject *run(struct quick *q, PyObject *tensors, PyObject *opts,
 	PyObject *result = NULL;
 
 	k.args.kind = kind == NAME_broadcast ? SW_BCAST : SW_ALL_REDUCE;
-	/* PyTorch's methods let other threads run: look at is_busy after them.
-	 */
+	/* PyTorch's methods let other threads run, so test is_busy after
+	 * them. */
 	if (read_arguments(q, &k, opts) && has_stream(q, kind) && !q->is_busy) {
 		q->is_busy = true;
 		result = begin_and_wait(q, &k);
@@ -513,7 +515,7 @@ static PyObject *run(struct quick *q, PyObject *tensors, PyObject *opts,
 	}
 	Py_DecRef(k.dtype);
 	Py_DecRef(k.tensor);
-	PyErr_Clear(); /* methods.py finds the error, too */
+	PyErr_Clear(); /* methods.py will find the error as well */
 	return result ? result : kept(Py_NotImplemented);
 }
 
@@ -548,7 +550,7 @@ static PyObject *broadcast(
 
 /* --- the type --- */
 
-/* Find ways to all names, by the objects or types that have them. */
+/* Find the ways to all names, using objects or types that have them. */
 static bool take_names(struct quick *q)
 {
 	const struct {
@@ -576,8 +578,8 @@ static bool take_names(struct quick *q)
 }
 
 /* @ranks      list of the members' ranks in the job
- * @operations list: by the hash of torch's operation, enum sw_reduce_op or -1
- * @has        list: by the same, the set of enum sw_dtype that it takes */
+ * @operations list: enum sw_reduce_op, or -1, by the hash of torch's operation
+ * @has        list: the set of supported enum sw_dtype, by the same hash */
 static bool take_lists(
 	struct quick *q, PyObject *ranks, PyObject *operations, PyObject *has)
 {
@@ -597,7 +599,8 @@ static bool take_lists(
 	return !PyErr_Occurred();
 }
 
-/* Take (type, offsets of what, asyncOp and timeout, unset timeout), or None. */
+/* Read (type, offsets of what, asyncOp and timeout, value of no timeout), or
+ * None. */
 static bool take_fields(struct fields *f, PyObject *from)
 {
 	PyObject *type;
@@ -611,7 +614,7 @@ static bool take_fields(struct fields *f, PyObject *from)
 	return true;
 }
 
-/* Take GIVEN from a dict. */
+/* Read GIVEN from a dict. */
 static bool take_given(struct quick *q, PyObject *dict)
 {
 	static const char *const names[] = {
@@ -638,7 +641,8 @@ static bool take_given(struct quick *q, PyObject *dict)
 
 /* Quick(given, addresses, lists, fields, depth): GIVEN as a dict; the addresses
  * of sw_coll, sw_wait_for, the client, the group and the counts; ranks,
- * operations and types (take_lists); those of both options (take_fields). */
+ * operations and types (take_lists); the fields of both kinds of options
+ * (take_fields). */
 static int init(PyObject *self, PyObject *arguments, PyObject *unused)
 {
 	struct quick *q = (struct quick *)self;

@@ -8,7 +8,8 @@
 /* sw_quick_type - make the type; NULL with an error set. */
 PyObject *sw_quick_type(void);
 
-/* sw_quick_run - call a Quick for the function of Python that is running. */
+/* sw_quick_run - call a Quick on behalf of the Python function that is
+ * running. */
 PyObject *sw_quick_run(
 	PyObject *quick, PyObject *tensors, PyObject *opts, bool is_broadcast);
 

@@ -18,11 +18,11 @@ void sw_way_close(struct sw_way *w)
 	Py_DecRef(w->type);
 }
 
-/* Return the type that defines the name, a new reference; NULL: none does, or
- * none in C. */
+/* Return a new reference to the type that defines the name; NULL: none does, or
+ * none written in C. */
 static PyObject *definer(const struct sw_way *w, PyObject *type)
 {
-	/* Python's cache of lookups keeps names that are not interned. */
+	/* Intern the name: Python's lookup cache keeps other names alive. */
 	PyObject *name = PyUnicode_InternFromString("__objclass__");
 	PyObject *found = name ? PyObject_GetAttr(type, w->name) : NULL;
 	PyObject *owner = found ? PyObject_GetAttr(found, name) : NULL;
@@ -73,7 +73,7 @@ void sw_way_find(struct sw_way *w, PyObject *type)
 	PyObject *bytes = owner ? PyUnicode_AsUTF8String(w->name) : NULL;
 	const char *name = bytes ? PyBytes_AsString(bytes) : NULL;
 
-	/* Before Python 3.10 the slots of its own types are an error. */
+	/* Before Python 3.10, PyType_GetSlot fails for static types. */
 	if (name && (find_attribute(w, name, PyType_GetSlot(t, Py_tp_getset),
 			     PyType_GetSlot(t, Py_tp_members)) ||
 			    find_method(w, name,

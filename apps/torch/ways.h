@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A lookup costs more instructions than most of the functions that it finds.
- * The stable interface tells the functions of a type that is written in C, and
- * where a type keeps its __slots__.  A way remembers them for one type, and
- * looks up the name in objects of all others.
+ * The stable interface exposes the functions of a type written in C, and the
+ * place of a type's __slots__. A way remembers them for one type; for objects
+ * of other types it looks up the name.
  */
 #ifndef SW_APPS_TORCH_WAYS_H
 #define SW_APPS_TORCH_WAYS_H
@@ -17,11 +17,11 @@
 
 struct sw_way {
 	PyObject *name;
-	void *type; /* the type for which the rest is known; NULL: none */
-	getter get; /* of an attribute */
+	void *type; /* the type of the fields below; NULL: none */
+	getter get; /* getter of an attribute */
 	void *closure;
 	PyCFunction call; /* a method */
-	int flags;        /* its METH_ */
+	int flags;        /* its METH_ flags */
 	Py_ssize_t slot;  /* offset of an attribute; 0: none */
 };
 
@@ -30,14 +30,14 @@ bool sw_way_open(struct sw_way *w, const char *name);
 
 void sw_way_close(struct sw_way *w);
 
-/* sw_way_find - look in @type for what w->name means in its objects.  A way
+/* sw_way_find - find in @type the meaning of w->name for its objects. A way
  * that finds nothing still works, by lookups. */
 void sw_way_find(struct sw_way *w, PyObject *type);
 
 /* sw_way_get - return an attribute, NULL with an error set.
- * sw_way_set - set it, and give up @value, which may be NULL with an error set.
- * Returns false with an error set.
- * sw_way_call - call a method with @argument; NULL: without any. */
+ * sw_way_set - set it, and release @value, which may be NULL with an error set.
+ * Return false with an error set on failure.
+ * sw_way_call - call a method with @argument; NULL: without arguments. */
 PyObject *sw_way_get(const struct sw_way *w, PyObject *o);
 bool sw_way_set(const struct sw_way *w, PyObject *o, PyObject *value);
 PyObject *sw_way_call(const struct sw_way *w, PyObject *o, PyObject *argument);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# mirror.py - Python's structs match the description in libsumwire.abi
+# mirror.py - check that Python's structs match libsumwire.abi
 # SPDX-License-Identifier: BSD-3-Clause
 import ctypes
 import os
@@ -17,7 +17,7 @@ MIRRORS = {"sw_settings": library.Settings, "sw_tensor_desc": library.Desc,
 
 
 def described(abi, name):
-    """(field, offset) of each in a struct, and its size; in bytes."""
+    """Return (field, offset) of each field in a struct, and its size, in bytes."""
     struct = abi.find(f".//class-decl[@name='{name}'][@size-in-bits]")
     return [(member.find("var-decl").get("name"),
              int(member.get("layout-offset-in-bits")) // 8)
@@ -31,13 +31,13 @@ def mirrored(mirror):
 
 
 def codes(abi, name):
-    """Values of an enum."""
+    """Return the values of an enum."""
     return {e.get("value") for e in abi.iterfind(
         f".//enum-decl[@name='{name}']/enumerator")}
 
 
 def named(abi, name):
-    """The names of an enum, with their codes."""
+    """Return the names of an enum with their codes."""
     return {e.get("name"): int(e.get("value")) for e in abi.iterfind(
         f".//enum-decl[@name='{name}']/enumerator")}
 

@@ -1,6 +1,7 @@
 # frames.py - frames of PROTOCOL.md, sections 1 to 3 and 14
 # SPDX-License-Identifier: BSD-3-Clause
-"""A frame here is what UDP carries: a header of 54 bytes and a payload."""
+"""A frame here is the content of a UDP datagram: a header of 54 bytes and a
+payload."""
 import dataclasses
 import ipaddress
 import struct
@@ -18,7 +19,7 @@ NONE = 0xffffffff
 CIPHER = 8  # a flag
 COPY = 1  # an operation
 JOIN_BYTES = 1152
-JOIN_CLEAR, JOIN_SEALED = 24, 344  # bytes in the clear, and sealed
+JOIN_CLEAR, JOIN_SEALED = 24, 344  # bytes in the clear, and encrypted
 
 assert HEAD.size == 46
 
@@ -58,12 +59,12 @@ class Frame:
     aux: int = 0
     consumed: int = 0
     grant: int = 0
-    crc: int = 0  # the payload's, as received
+    crc: int = 0  # CRC of the payload, as received
     head: bytes = b""  # as received, up to the checksums or the tag
-    tail: bytes = b""  # these 8 bytes
+    tail: bytes = b""  # the checksums or the tag, as received
 
     def first(self):
-        """The header up to the checksums or the tag."""
+        """Return the header up to the checksums or the tag."""
         return HEAD.pack(
             MAGIC, VERSION, self.type, self.flags, self.cls, len(self.payload),
             self.session, self.psn & NONE, self.key, self.round, self.chunk,
@@ -71,7 +72,7 @@ class Frame:
             self.consumed & NONE, self.grant & NONE, self.psn >> 32)
 
     def with_crcs(self, seed=0, run_seed=0):
-        """The bytes of a frame without a tag."""
+        """Return the bytes of a frame without a tag."""
         text = self.payload
         if self.cls != CONTROL:
             text = struct.pack("<III", self.key ^ run_seed, self.round,
@@ -80,7 +81,7 @@ class Frame:
         return head + struct.pack("<I", crc32c(head) ^ seed) + self.payload
 
     def with_tag(self, keys, h):
-        """The bytes of a frame of a keyed session.  keys: its Direction."""
+        """Return the bytes of a frame of a keyed session. keys: its Direction."""
         head = self.first()
         return head + keys.tag(head, h) + self.payload
 
@@ -105,7 +106,7 @@ def has_crcs(frame, seed=0, run_seed=0):
 
 
 def fold64(value):
-    """The seed of 64 bits."""
+    """Return the 64-bit seed."""
     return (value ^ value >> 32) & NONE
 
 

@@ -1,4 +1,4 @@
-# job.py - Python's workers join jobs of a real server, keyed ones and others
+# job.py - Python workers join jobs of a real server, with and without keys
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: job.py BUILD [CASE]..."""
 import array
@@ -43,7 +43,7 @@ def free_port():
 
 
 class Server:
-    """A real server with the secrets of the jobs in keys, by job; "": all."""
+    """A real server with the secrets of the jobs in keys, by job; "": for all."""
 
     def __init__(self, build, keys=None, options=""):
         self.sumwire = os.path.join(build, "apps", "sumwire")
@@ -110,7 +110,7 @@ def members(server, secret, n=2, job="py", encrypts=False):
 
 
 def start(workers, titles):
-    """Until the tensors are declared."""
+    """Run the workers until the tensors are declared."""
     run(workers, lambda: all(w.status and w.status["state"] == RUNNING
                              for w in workers))
     for w in workers:
@@ -119,7 +119,7 @@ def start(workers, titles):
 
 
 def sum_once(workers, seed):
-    """Sum a random tensor of small whole numbers in each tensor's turn."""
+    """Sum a random tensor of small whole numbers for each tensor in turn."""
     drawn = random.Random(seed)
     for key in sorted(workers[0].tensors):
         parts = []
@@ -181,7 +181,7 @@ def test_with_a_key_of_the_job(build):
 
 
 def never_joins(build, secret, **options):
-    """No session opens, and the log says why."""
+    """Check that no session opens, and that the log gives the reason."""
     with serving(build, **options) as server:
         workers = members(server, secret, n=1)
         with contextlib.suppress(TimeoutError, worker.Refused):

@@ -1,8 +1,8 @@
-# keys.py - keys and tags of PROTOCOL.md, section 14, by another library
+# keys.py - keys and tags of PROTOCOL.md, section 14, with another library
 # SPDX-License-Identifier: BSD-3-Clause
 """Everything here follows PROTOCOL.md, RFC 8452 (POLYVAL), RFC 5869 (HKDF) and
-revision 34 of the Noise Protocol Framework; no line comes from engine/.  The
-primitives are those of the package cryptography."""
+revision 34 of the Noise Protocol Framework, and uses no code from engine/. The
+primitives come from the package cryptography."""
 import hashlib
 import hmac
 import struct
@@ -23,7 +23,7 @@ TO_SERVER, TO_WORKER = 0, 1  # directions
 
 
 def expand(key, label, n):
-    """HKDF-Expand with SHA-256; n is at most 32, so there is one block."""
+    """Return HKDF-Expand with SHA-256; n is at most 32, so there is one block."""
     return hmac.digest(key, label.encode() + b"\1", "sha256")[:n]
 
 
@@ -38,8 +38,8 @@ def cmac(key, text):
 
 
 def mac_key(secret, label):
-    """The key of the MACs in HELLO ("sumwire hello") and COOKIE ("sumwire
-    cookie")."""
+    """Return the key of the MACs in HELLO ("sumwire hello") and COOKIE
+    ("sumwire cookie")."""
     return expand(secret, label, 16)
 
 
@@ -49,12 +49,12 @@ POLYNOMIAL = 1 << 128 | 1 << 127 | 1 << 126 | 1 << 121 | 1
 
 
 class Polyval:
-    """The keyed hash of payloads.  Products with the key are linear, so a table
-    has those of each byte at each place."""
+    """The keyed hash of payloads. Products with the key are linear, so a table
+    holds the product of each byte at each place."""
 
     def __init__(self, key):
         h = int.from_bytes(key, "little")
-        powers = [self.halved(h, 128)]  # h·x^-128, then times x each
+        powers = [self.halved(h, 128)]  # h·x^-128, then multiplied by x each time
         while len(powers) < 128:
             v = powers[-1] << 1
             powers.append(v ^ POLYNOMIAL if v >> 128 else v)
@@ -68,13 +68,13 @@ class Polyval:
 
     @staticmethod
     def halved(v, times):
-        """v·x^-times"""
+        """Return v·x^-times."""
         for _ in range(times):
             v = (v ^ POLYNOMIAL if v & 1 else v) >> 1
         return v
 
     def blocks(self, text):
-        """POLYVAL of whole blocks."""
+        """Return POLYVAL of whole blocks."""
         s = 0
         for at in range(0, len(text), 16):
             s ^= int.from_bytes(text[at:at + 16], "little")
@@ -85,7 +85,7 @@ class Polyval:
         return s.to_bytes(16, "little")
 
     def hash(self, payload):
-        """h of a payload: padded with zeros, then the block of lengths."""
+        """Return h of a payload: padded with zeros, then the block of lengths."""
         pad = bytes(-len(payload) % 16)
         lengths = struct.pack("<QQ", 0, 8 * len(payload))
         return self.blocks(payload + pad + lengths)
@@ -94,7 +94,7 @@ class Polyval:
 # --- Noise ---
 
 def hkdf(chain, text, n):
-    """HKDF of the Noise specification, section 4.3."""
+    """Compute HKDF of the Noise specification, section 4.3."""
     temp = hmac.digest(chain, text, "sha256")
     out, last = [], b""
     for i in range(1, n + 1):
@@ -104,10 +104,10 @@ def hkdf(chain, text, n):
 
 
 class Noise:
-    """One end of NNpsk0.  e: its ephemeral private key, 32 bytes."""
+    """One end of NNpsk0. e: its ephemeral private key, 32 bytes."""
 
     def __init__(self, prologue, secret, e):
-        assert len(NOISE) == 32  # no need to hash it
+        assert len(NOISE) == 32  # 32 bytes, so not hashed
         self.chain = self.h = NOISE
         self.mix_hash(prologue)
         self.e = X25519PrivateKey.from_private_bytes(e)
@@ -132,7 +132,7 @@ class Noise:
         return sealed
 
     def open(self, sealed):
-        """Raises InvalidTag."""
+        """Decrypt, and authenticate; raise InvalidTag on failure."""
         text = AESGCM(self.key).decrypt(self.nonce(), sealed, self.h)
         self.mix_hash(sealed)
         return text
@@ -140,7 +140,7 @@ class Noise:
     def own(self):
         e = self.e.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
         self.mix_hash(e)
-        self.mix_key(e)  # as all psk patterns do
+        self.mix_key(e)  # as in all psk patterns
         return e
 
     def other(self, e):
@@ -157,7 +157,7 @@ class Noise:
 
     def answer(self, text):
         e = self.own()
-        self.mix_key(self.e.exchange(self.far))  # refuses zeros
+        self.mix_key(self.e.exchange(self.far))  # refuses an all-zero result
         return e + self.seal(text)
 
     def answered(self, message):
@@ -166,7 +166,7 @@ class Noise:
         return self.open(message[32:])
 
     def split(self):
-        """The keys from worker to server, and back."""
+        """Return the keys from worker to server, and back."""
         return hkdf(self.chain, b"", 2)
 
 
@@ -179,13 +179,13 @@ def crypt(key, nonce, text):
 
 
 def era_key(key, era):
-    """The key of results of an era."""
+    """Return the result key of an era."""
     return key if not era else crypt(
         key, struct.pack("<III", 0xffffffff, era & 0xffffffff, 0), bytes(16))
 
 
 def era_near(newest, bits):
-    """The era with these lowest 4 bits, one above the newest at most."""
+    """Return the era with these lowest 4 bits, at most one above the newest."""
     ahead = (bits - newest) & 15
     return newest + ahead - 16 * (ahead > 1)
 
@@ -195,7 +195,7 @@ def nonce_of(cls, psn):
 
 
 class Direction:
-    """The keys of one direction of a session, from its key of split()."""
+    """The keys of one direction of a session, derived from its key of split()."""
 
     def __init__(self, key, number):
         self.number = number
@@ -205,7 +205,7 @@ class Direction:
         self.polyval = Polyval(self.hash_key)
 
     def tag(self, head, h):
-        """The tag of a frame: 8 bytes.  head: its header up to the tag."""
+        """Return the 8-byte tag of a frame. head: its header up to the tag."""
         assert len(head) == 46 and len(h) == 16
         return cmac(self.tag_key, head + bytes([self.number, 0]) + h)[:8]
 

@@ -1,4 +1,4 @@
-# vectors.py - the vectors of keys: write them, or check that they are current
+# vectors.py - write the test vectors of keys, or check that they are current
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: vectors.py [--renew]
 
@@ -60,7 +60,7 @@ def lines():
     for era in (1, 2, 0x12345678):
         yield f"era_{era}_key", keys.era_key(ways[0].cipher_key, era)
 
-    # RFC 8452, appendix A, without the block of lengths
+    # RFC 8452, appendix A, without the block of lengths.
     h = bytes.fromhex("25629347589242761d31f826ba4b757b")
     text = bytes.fromhex("4f4f95668c83dfb6401762bb2d01a262"
                          "d1a24ddd2721d006bbe45f20d3c9f362")
@@ -76,7 +76,7 @@ def lines():
             yield "head", head
             yield f"{name}_hash", digest
             yield f"{name}_tag", way.tag(head, digest)
-            if n <= 64:  # encrypted as a frame, and as a result
+            if n <= 64:  # encrypted as a push, and as a result
                 yield f"{name}_cipher", keys.crypt(
                     way.cipher_key, keys.nonce_of(n % 9, n << 30), payload)
                 yield f"{name}_result", keys.crypt(

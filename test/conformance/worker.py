@@ -1,7 +1,8 @@
 # worker.py - a worker of PROTOCOL.md: joins a job of one server, sums tensors
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of the protocol that only serve speed are left out: it has one link, no
-congestion window, one class, and it repeats what is not answered in time."""
+"""The worker leaves out rules of the protocol that only serve speed: it has one
+link, no congestion window and one class, and it repeats requests without a
+timely answer."""
 import collections
 import dataclasses
 import random
@@ -20,13 +21,13 @@ from frames import (
 
 PAYLOAD = 1344
 CLASS = 3
-WINDOW = 512 * 1024 // 65  # quanta that we grant
+WINDOW = 512 * 1024 // 65  # quanta that the worker grants
 RETRY_S, ALIVE_S = 0.05, 0.3
 F32 = 0
 
 
 class Refused(Exception):
-    """The server, or what claims to be it, refused the JOIN."""
+    """The server, or an impostor, refused the JOIN."""
 
 
 class Ended(Exception):
@@ -34,7 +35,7 @@ class Ended(Exception):
 
 
 class Space:
-    """Packet numbers that were received: each is taken once."""
+    """Received packet numbers: each is accepted once."""
 
     def __init__(self):
         self.largest, self.taken = 0, set()
@@ -58,14 +59,14 @@ class Tensor:
     def __init__(self, title, n):
         self.name, self.n = title, n
         self.key = self.round = 0
-        self.push = self.result = None  # chunks: bytes; None: not here yet
+        self.push = self.result = None  # chunks: bytes, or None while missing
 
     def chunks(self, payload):
         return -(-4 * self.n // payload)
 
 
 class Worker:
-    """Member of a job with one server.  secret: 32 bytes, or None."""
+    """A member of a job with one server. secret: 32 bytes, or None."""
 
     def __init__(self, ip, server, job, member, n_members, secret=None,
                  encrypts=False):
@@ -87,8 +88,8 @@ class Worker:
         self.state = HELLO
         self.tx = self.rx = self.results = None  # keys of the session
         self.result_cipher = b""
-        self.n_encrypted = 0  # frames received that were
-        self.era = 0  # the newest era of results that the server told
+        self.n_encrypted = 0  # encrypted frames received
+        self.era = 0  # the newest era of results that the server announced
         self.out = collections.deque()  # messages: (number, type, payload)
         self.n_out = self.n_in = 0
         self.status = None
@@ -96,7 +97,7 @@ class Worker:
         self.tensors = {}
         self.declared = collections.deque()
         self.hint = None
-        self.n_tags = 0  # frames with a wrong tag
+        self.n_tags = 0  # frames received with a wrong tag
         self.due = self.sent = self.alive = 0.0
 
     # --- sending ---
@@ -157,7 +158,7 @@ class Worker:
         self.send(Frame(HELLO, text.ljust(64, b"\0")))
 
     def mac(self, label, text):
-        """A MAC of the handshake; text has zeros in its place."""
+        """Return a MAC of the handshake; text has zeros in its place."""
         return keys.cmac(keys.mac_key(self.secret, label), text + self.path)
 
     def join(self):
@@ -202,7 +203,7 @@ class Worker:
     # --- receiving ---
 
     def poll(self):
-        """Take all frames that have arrived."""
+        """Handle all frames that have arrived."""
         while True:
             try:
                 text, source = self.sock.recvfrom(16384)
@@ -268,7 +269,7 @@ class Worker:
         self.send(Frame(KEEPALIVE))
 
     def session(self, f):
-        """A frame of our session that is the server's."""
+        """Handle a server's frame in our session."""
         if f.type == LEFT:
             if f.key == self.far_id:
                 self.state = LEFT
@@ -303,7 +304,7 @@ class Worker:
         elif f.type == PROBE:
             self.probed = max(self.probed, len(f.payload))
             if self.probed and not self.payload:
-                self.payload = NONE  # until STATUS says it
+                self.payload = NONE  # until STATUS sets it
                 self.message(PATHS, struct.pack("<HHHH", PAYLOAD, 0, 0, 0))
         elif f.type == ERROR:
             raise Ended(f.payload[64:224].split(b"\0")[0].decode())
@@ -350,7 +351,7 @@ class Worker:
                                           0) + items)
 
     def push(self, t, data):
-        """Begin the next round of a tensor."""
+        """Start the next round of a tensor."""
         t.round += 1
         t.push = [data[i:i + self.payload]
                   for i in range(0, len(data), self.payload)]
@@ -366,7 +367,7 @@ class Worker:
                                 dtype=F32))
 
     def result(self, t):
-        """The sum, or None if it is not here yet."""
+        """Return the sum, or None if it has not arrived."""
         if t.result is None or None in t.result:
             return None
         return b"".join(t.result)
@@ -377,7 +378,7 @@ class Worker:
 
 
 def run(workers, until, limit_s=20):
-    """Turn the workers until the condition holds."""
+    """Run the workers in turn until the condition holds."""
     end = time.monotonic() + limit_s
     while not until():
         for w in workers:

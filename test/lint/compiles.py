@@ -1,8 +1,9 @@
-# compiles.py - every file compiled once for the laws: its calls, its uses of fields
+# compiles.py - compile every file once for the laws: its calls, its uses of fields
 # SPDX-License-Identifier: BSD-3-Clause
-"""Laws that ask the compiler share one pass over the files, without inlining:
-its assembler names what each function calls, and its warnings name each use of
-a field, since all fields are deprecated in the headers that it reads."""
+"""Laws that ask the compiler share one pass over the files, without inlining.
+Its assembler code names the functions that each function calls. Its warnings
+name each use of a field, because all fields are deprecated in the headers that
+it reads."""
 import os
 import re
 import subprocess
@@ -14,7 +15,8 @@ from tree import Fault
 
 TOPS = ("engine", "apps", "pmd")
 
-# One file: its assembler and warnings, or the fault that stopped the compiler.
+# One file: its assembler code and warnings, or the error that stopped the
+# compiler.
 Compiled = namedtuple("Compiled", "object assembler warnings fault")
 
 TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\s*\n[ \t]*#(?:\\\n|[^\n])*|"
@@ -22,12 +24,13 @@ TOKEN = re.compile(r"/\*.*?\*/|//[^\n]*|\s*\n[ \t]*#(?:\\\n|[^\n])*|"
 
 
 def room_of(path):
-    """ "engine/wire", "pmd/host"; "apps" for what lies there itself."""
+    """Return the room of a path: "engine/wire", "pmd/host"; "apps" for files of
+    apps/ itself."""
     return os.path.dirname("/".join(path.split("/")[:3]))
 
 
 def marked(text, room):
-    """A header in which each field is deprecated, as room:struct."""
+    """Return a header in which each field is deprecated, as room:struct."""
     out, stack, words, is_start = [], [], [], False
     for token in TOKEN.findall(text):
         is_code = not token.isspace() and \
@@ -98,7 +101,7 @@ def compile_one(o, headers):
 
 
 def of(tree, objects):
-    """Compiled of the .c files of @objects, one for each source."""
+    """Return Compiled for the .c files of @objects, one for each source."""
     if tree.compiles is None:
         tree.compiles = Compiles(tree)
     done = tree.compiles.by_source

@@ -1,4 +1,4 @@
-# fields.py - a room's structs: whose fields no other room names
+# fields.py - a room's structs: which fields other rooms may name
 # SPDX-License-Identifier: BSD-3-Clause
 import functools
 import os
@@ -9,8 +9,9 @@ from compiles import TOPS, room_of
 from laws_object import all_built
 from tree import Fault
 
-# Structs whose fields others name, by room, each row with its reason; "*": all.
-# All others are their room's own: others embed, own and pass them.
+# Structs with fields that other rooms may name, by room, each with its reason;
+# "*": all. The fields of all other structs are private to their room; other
+# rooms embed, own and pass the structs.
 OPEN = [
     ("engine/base", "sw_env sw_log sw_params", "given to an engine"),
     ("engine/base", "sw_ip", "two numbers"),
@@ -84,8 +85,8 @@ def named(at, headers, root):
 
 
 def uses_of(tree, c):
-    """(file, line, field, room, struct) of each field that a compiled file
-    names, except in initialisers."""
+    """Return (file, line, field, room, struct) for each field that a compiled
+    file names, except in initialisers."""
     found = set()
     for at, line, field, room, struct in USE.findall(c.warnings):
         at = named(os.path.join(c.object.folder, at), tree.compiles.headers, tree.root)
@@ -107,7 +108,7 @@ def law_fields(tree):
         if room_of(path) != room and not rows & is_open:
             yield Fault(path, line, f"{field} of struct {struct}, which is "
                         f"{room}'s own")
-    if len(objects) > 100:  # a whole build
+    if len(objects) > 100:  # only in a complete build
         for room, struct in is_open - needed:
             yield Fault("test/lint/fields.py", 0, f"{room}: {struct} need not "
                         "be open any more")

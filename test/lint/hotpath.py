@@ -1,12 +1,12 @@
-# hotpath.py - what the packet path reaches: no allocation, system call, lock, log
+# hotpath.py - the packet path calls no allocation, system call, lock or log
 # SPDX-License-Identifier: BSD-3-Clause
 """The engine, the kernels and the ports are compiled once more to assembler,
-without inlining, so that each function is there by name.  From the functions
-that each turn of an lcore enters, every symbol that is called or whose address
-is taken counts as reached (so callbacks and tables of functions are followed
-too, and pointers set elsewhere are roots of their own).  Reaching a forbidden
-function is a fault, unless only through a function named in OFF_PATH.
-"""
+without inlining, so that each function appears by name. The walk starts at the
+functions that each turn of an lcore enters. A symbol is reached if a reached
+function calls it or takes its address. So the walk follows callbacks and tables
+of functions; pointers set elsewhere are roots of their own. Reaching a
+forbidden function is a fault, unless the path goes through a function named in
+OFF_PATH."""
 import os
 import re
 from collections import defaultdict, deque
@@ -18,7 +18,7 @@ ROOMS = ("engine", "sum", "pmd")
 # It allocates when a session begins or ends: contexts of libcrypto, and keys.
 KEYS = "engine/keys/"
 
-# (file, function): what a turn of an lcore enters.
+# (file, function): the functions that a turn of an lcore enters.
 ROOTS = [
     ("engine/loop/loop.c", "sw_loop_turn"),
     ("pmd/lcores/handoff.c", "other_rx"),
@@ -43,7 +43,7 @@ ROOTS = [
     ("sum/sum.c", "rows"),
 ]
 
-# Calls that a turn may make, but not for the packets of a running job.
+# Calls that a turn may make, but not for packets of a running job.
 OFF_PATH = {
     ("engine/server/admit.c", "sw_admit_join"): "a stranger; so many by source",
     ("engine/server/admit.c", "sw_pending_confirm"): "makes a session, opens a job",
@@ -101,8 +101,8 @@ FORBIDDEN = re.compile(
     r"(u|nano|clock_nano)?sleep|clock_gettime|gettimeofday|time|"
     r"exit|abort|kill|raise|getenv")
 
-# Functions that an lcore runs, seldom or often: nothing of OFF_PATH is left
-# out.
+# Functions that an lcore runs, rarely or often; OFF_PATH does not apply to
+# them.
 LCORE = ROOTS + [
     ("apps/node/poller.c", "sw_poller_run"),
     ("apps/node/serve.c", "core_turn"),
@@ -126,8 +126,8 @@ LCORE = ROOTS + [
     ("apps/node/daemon.c", "env_random"),
 ]
 
-# Its log lines are made by sw_log, of an engine's environment: that is a ring,
-# which the control thread writes (apps/node/log_lines.h).
+# Functions outside engine/ that may call sw_log: with an engine's environment
+# it writes to a ring, which the control thread logs (apps/node/log_lines.h).
 LINES = {
     ("apps/node/agent_core.c", "fail_join"): "an engine's environment",
 }
@@ -146,13 +146,13 @@ NOT_NAMES = {"PTR", "BYTE", "WORD", "DWORD", "QWORD"}
 
 
 def references(text):
-    """{label: symbols that its code or data names} of one assembler file."""
+    """Return {label: symbols that its code or data names} of an assembler file."""
     edges, label = defaultdict(set), None
     for line in text.splitlines():
         m = LABEL.match(line)
         if m:
             label = m[1]
-            edges[label]  # a function that names nothing is there too
+            edges[label]  # also add a function that names no symbol
             continue
         word = line.split("\t", 2)
         if label is None or len(word) < 3 or \
@@ -164,13 +164,13 @@ def references(text):
 
 
 class Graph:
-    """Who names whom.  A node is (file, name), or (None, name) if no file of
-    ours defines it: an import."""
+    """References between symbols. A node is (file, name), or (None, name) for
+    an import that no file of ours defines."""
 
     def __init__(self, compiled):
         self.edges = {}
         self.owner = {}
-        self.cut = set()  # where the last walk went no further
+        self.cut = set()  # where the last walk stopped
         for c in compiled:
             source, text = c.object.source, c.assembler
             for name in re.findall(r"^\s*\.globl\s+(\S+)", text, re.M):
@@ -184,8 +184,8 @@ class Graph:
         return self.owner.get(name), name
 
     def walk(self, roots, cuts):
-        """Every node reached from @roots, with the node that led there; no
-        further than @cuts."""
+        """Return every node reached from @roots, with its predecessor; do not
+        walk past @cuts."""
         self.cut = set()
         came_from = {r: None for r in roots}
         todo = deque(roots)
@@ -202,7 +202,7 @@ class Graph:
 
 
 def way(came_from, node):
-    """The names from a root to @node."""
+    """Return the names from a root to @node."""
     names = []
     while node:
         names.append(node[1])
@@ -211,8 +211,8 @@ def way(came_from, node):
 
 
 def lcore_faults(graph, roots):
-    """Symbols that an lcore must never reach: memory, locks, stderr; sw_log
-    except from an engine, or from LINES."""
+    """Return faults: symbols that an lcore must never reach, for memory, locks
+    and stderr; sw_log except from an engine, or from LINES."""
     reached = graph.walk([r for r in roots if r in graph.edges], {})
     for (source, name), before in reached.items():
         if source is None and NEVER.fullmatch(name):

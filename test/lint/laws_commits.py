@@ -1,11 +1,11 @@
-# laws_commits.py - the law about the subjects of commits
+# laws_commits.py - the law for commit subjects
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 import subprocess
 
 from tree import Fault
 
-# Subjects behind this commit obey the law; older ones were never held to it.
+# Commits after this one must obey the law; older ones are exempt.
 FIRST = "eff3f8a87808e18ae2e27aa990fdfa4a7f26b262"
 SUBJECT_MAX = 60  # characters
 FORM = re.compile(r"[\w./+-]+(, [\w./+-]+)*: [^\sA-Z].*[^.\s]")
@@ -17,8 +17,9 @@ NO_IMPERATIVE = re.compile(r"(?!(?:pass|process|miss|address|compress|discuss|"
 
 
 def subjects(root, first):
-    """(hash, subject) of each commit behind @first; none without that history:
-    an exported tree has no .git, and a shallow clone may lack @first."""
+    """Return (hash, subject) of each commit after @first; none without that
+    history: an exported tree has no .git, and a shallow clone may lack @first.
+    """
     git = ["git", "-c", "safe.directory=*", "-C", root]
     out = subprocess.run(
         [*git, "log", "--no-merges", "--format=%h %s", first + "..HEAD"],

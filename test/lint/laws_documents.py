@@ -13,7 +13,7 @@ sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "..",
 import figures  # noqa: E402
 import markdown  # noqa: E402
 
-# The most words that each document may have, without its blocks.
+# Word limit of each document, without code blocks.
 DOCUMENTS = {
     "README.md": 1100,
     "doc/why.md": 1000,
@@ -23,8 +23,8 @@ DOCUMENTS = {
     "doc/operations.md": 3120,
     "doc/observe.md": 1500,
     "doc/nics.md": 1000,
-    "doc/lab.md": 2000,  # a tutorial for sim, figures, its accuracy and speed
-    "doc/figures.md": 1500,  # a command writes it, some 80 words for each figure
+    "doc/lab.md": 2000,  # a tutorial for sim, figures, their accuracy and speed
+    "doc/figures.md": 1500,  # generated; about 80 words per figure
     "doc/arithmetic.md": 250,
     "doc/ports.md": 500,
     "doc/lessons.md": 2500,
@@ -69,10 +69,10 @@ DOCUMENTS = {
     "doc/measurements/README.md": 300,
 }
 GENERATED = ("doc/configuration.md", "doc/counters.md")
-TOTAL = 47650  # words of all documents, except generated ones
+TOTAL = 47650  # limit for all documents, except generated ones
 README_MAX = 40  # lines of a folder's README
 SENTENCE_MAX = 40  # words
-CELL_MAX = 15  # words of a table's cell
+CELL_MAX = 15  # words of a table cell
 STARTS = re.compile(
     r"(what|who|whoever|of|that|those|such|one that|so it is)\b(?!.*\?$)", re.I)
 STARTS_WELL = re.compile(
@@ -81,13 +81,13 @@ STATES = re.compile(
     r"\b(any more|no more|no longer|but for|as ever|is none|are none|"
     r"so that one|those that|that which)\b", re.I)
 MARKS = "`*\"(@-"
-# where a sentence ends: behind its full stop, and what closes with it
+# The end of a sentence: after its full stop, and closing marks.
 END = re.compile(r"(?<=[.!?])(?:\*\*|[)\"])*\s+(?=[A-Z`*\"(\[])")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def written(tree):
-    """The documents that people write."""
+    """Return the documents written by people."""
     return [path for path in tree.named(".md") if path not in GENERATED]
 
 
@@ -96,7 +96,8 @@ def words(text):
 
 
 def paragraphs(lines):
-    """(line, text) of each paragraph and item of a list; no tables or headings."""
+    """Return (line, text) of each paragraph and list item; no tables or
+    headings."""
     first, said = 0, []
     for i, line in enumerate(lines, 1):
         is_item = re.match(r"\s*([-*+]|\d+[.)])\s", line)
@@ -173,7 +174,7 @@ def law_blocks(tree):
 
 
 def anchor(heading):
-    """The anchor that a forge makes of a heading."""
+    """Return the anchor that a forge derives from a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", heading).strip().lower()
     return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
 

@@ -1,4 +1,4 @@
-# laws_object.py - the laws that compiled objects show
+# laws_object.py - the laws about compiled objects
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -9,7 +9,7 @@ from tree import ROOMS, Fault, output_of
 
 
 def built(tree, *rooms):
-    """Objects of @rooms that exist; a fault in their place if one does not."""
+    """Return existing objects of @rooms; a fault in place of a missing one."""
     for o in tree.objects(*rooms):
         if os.path.exists(o.path):
             yield o, None
@@ -18,14 +18,15 @@ def built(tree, *rooms):
 
 
 def all_built(tree, *rooms):
-    """Existing objects of @rooms, and faults for missing ones."""
+    """Return existing objects of @rooms, and faults for missing ones."""
     pairs = list(built(tree, *rooms))
     return [o for o, fault in pairs if not fault], \
         [fault for _, fault in pairs if fault]
 
 
 def symbols_of(objects, *options):
-    """(object, line of nm) of each symbol of @objects, by one nm."""
+    """Return (object, line of nm) for each symbol of @objects, with one call of
+    nm."""
     by_path = {o.path: o for o in objects}
     out = output_of("nm", "-A", *options, *by_path) if by_path else ""
     for line in out.splitlines():
@@ -57,7 +58,7 @@ def law_globals(tree):
     for line in output_of("objdump", "-t", *sources).splitlines():
         if ":     file format " in line:
             source = sources[line.partition(":     file format ")[0]]
-        # value, seven flags, section, size, name; O = object
+        # Value, seven flags, section, size, name; O = object.
         m = re.match(r"[0-9a-f]+ (.{7}) (\S+)\t[0-9a-f]+\s+(?:\.hidden )?"
                      r"(\S+)$", line)
         if m and "d" not in m[1] and WRITABLE.match(m[2]) and \
@@ -136,7 +137,7 @@ ENGINE_IMPORTS = {
     "memchr", "memcmp", "memcpy", "memmove", "memset",
     "snprintf", "vsnprintf",  # text into the caller's memory
     "strcmp", "strlen", "strncmp", "strncpy", "strnlen", "strstr",
-    "__assert_fail",  # our own bugs, debug builds
+    "__assert_fail",  # for our own bugs, in debug builds
     "_GLOBAL_OFFSET_TABLE_",
 }
 # Symbols of the compiler: arithmetic, stack protector, sanitizers, checked

@@ -1,4 +1,4 @@
-# laws_source.py - the laws that the text of the sources shows
+# laws_source.py - the laws about the text of the sources
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -11,7 +11,7 @@ C_FILES = (".c", ".h", ".def")
 
 # --- one dependency, one folder ---
 
-# Headers that only one folder may include.  test/ may include all of them.
+# Headers that only one folder may include. test/ may include all of them.
 HOMES = [
     (r"rte_.*|dpdk/.*", ("pmd/dpdk/",), "DPDK"),
     (r"libmnl/.*|linux/rtnetlink\.h", ("pmd/dpdk/netif.c",), "rtnetlink"),
@@ -53,7 +53,7 @@ MAY_INCLUDE = {
     ("engine/keys/crypto.c", "sys/mman.h"): "memory for secrets: locked, in no dump",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",
 }
-# Which rooms a room may include from; pmd/dpdk and pmd/host not each other.
+# Rooms from which a room may include; pmd/dpdk and pmd/host exclude each other.
 DOWNWARD = {
     "sum": ("sum",),
     "engine": ("engine", "sum"),
@@ -68,7 +68,7 @@ DOWNWARD = {
              "engine", "sum"),
 }
 
-# Includes that point elsewhere, each with its reason.
+# Includes outside these rules, each with its reason.
 MAY_POINT = {
     ("pmd/client/client.h", "conf/launch.h"):
         "one table of launchers' variables for libsumwire and the daemons",
@@ -76,7 +76,8 @@ MAY_POINT = {
 
 
 def room_of(path):
-    """ "engine", "pmd/dpdk", …; test and others by their first folder."""
+    """Return the room of a path: "engine", "pmd/dpdk", …; test and others by
+    their first folder."""
     parts = path.split("/")
     return "/".join(parts[:2]) if parts[0] == "pmd" else parts[0]
 
@@ -122,13 +123,14 @@ def law_version(tree):
 
 # --- the engine does no I/O and reads no clock ---
 
-# stdio.h is for snprintf; what of it is used, law_engine_imports sees.
+# stdio.h is for snprintf; law_engine_imports checks the functions that are
+# used.
 ENGINE_HEADERS = {"assert.h", "inttypes.h", "limits.h", "stdarg.h",
                   "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
                   "stdio.h", "stdlib.h", "string.h"}
-# The one file that calls libcrypto: it computes, and gets locked memory.
+# The only file that calls libcrypto: it computes, and gets locked memory.
 ENGINE_LIBRARY = "engine/keys/crypto.c"
-# The profiling build counts ticks around stages; nothing decides by them.
+# The profiling build counts ticks around stages; no decision depends on them.
 ENGINE_TICKS = "engine/base/ticks.h"
 CLOCK = re.compile(r"\b(__builtin_ia32_rdtscp?|__rdtscp?|_rdtsc|asm|__asm__)\b")
 # Other threads read counters: sw_count stores them as relaxed atomics.
@@ -136,7 +138,7 @@ COUNTED = re.compile(r"\b(st|stats)(->|\.)\w+\s*(\+\+|--|[-+|&]?=(?!=))|"
                      r"(\+\+|--)\s*[\w>.\-]*\b(st|stats)(->|\.)\w+\s*;|"
                      r"(\+\+|--)\s*\*\s*counter\b|"
                      r"\*\s*counter\b\)?\s*(\+\+|--|[-+|&]=)")
-# So is any word that somebody reads by sw_word.
+# The same holds for any word that another thread reads by sw_word.
 READ = re.compile(r"\bsw_word\(\s*&[^;]*?(\w+)\s*\)\s*[^-.\w\s]")
 
 
@@ -171,8 +173,8 @@ def law_shared(tree):
 # --- processes ---
 
 STARTS = re.compile(r"\b(v?fork|exec[lv]p?e?|posix_spawnp?|popen|system)\(")
-# Where processes begin, each with what it has of the supervisor, or why it needs
-# none: no daemon, no line of theirs to give out, no signal to pass on.
+# Files that start processes, and what they use of the supervisor, or why they
+# need none: they start no daemon, forward no output and pass on no signal.
 MAY_START = {
     "apps/launch/proc.c": "the supervisor",
     "apps/launch/run_all.c": "becomes a daemon or a rank, in the supervisor's",
@@ -203,7 +205,7 @@ def law_processes(tree):
 WALL = re.compile(r"CLOCK_REALTIME|\btime\(NULL\)|\bgettimeofday\(|"
                   r"\bsem_timedwait\(|\bpthread_mutex_timedlock\(|"
                   r"\btime\.time\(|\bdatetime\.(utc)?now\(")
-# Files that read the time of day, and why: to show it, never to limit a wait.
+# Files that read the time of day, and why: to print it, never to limit a wait.
 MAY_READ_TIME = {
     "apps/cli/find.c": "the age of a daemon, from the time that it began",
     "apps/cli/log.c": "the time in a log line",
@@ -244,7 +246,7 @@ def law_wall(tree):
 
 # --- floating point ---
 
-# Written so that this file does not match itself.
+# Split so that this file does not match itself.
 FAST = re.compile(r"-" + r"ffast-math|-" + r"Ofast|-funsafe-" + r"math|"
                   r"-fassociative-" + r"math|FP_CONTRACT\s+ON|fast-" +
                   r"math['\"]\)")
@@ -268,13 +270,13 @@ def law_floats(tree):
 
 # --- form ---
 
-MAX, MAX_TEST = 60, 80  # lines of a function
-MANY = 800  # lines of a file, from which a reader loses the thread
+MAX, MAX_TEST = 60, 80  # lines of a function; in tests
+MANY = 800  # lines of a file that are hard to follow
 SPDX = "SPDX-License-Identifier: BSD-3-Clause"
 
 
 def head_faults(tree, path):
-    """Line 1 says the file's name and job, line 2 the licence."""
+    """Check that line 1 has the file's name and purpose, line 2 the licence."""
     lines = tree.lines(path)
     first = 1 if lines[0].startswith("#!") else 0
     name = os.path.basename(path)
@@ -326,8 +328,8 @@ def law_blanks(tree):
 
 
 def guard_of(path):
-    """The include guard of a header: SW_ and its path.  A header of libsumwire
-    has the path that programs include it by: SUMWIRE_COLL_H."""
+    """Return the include guard of a header: SW_ and its path. A header of
+    libsumwire has the path in a program's include: SUMWIRE_COLL_H."""
     path = path.removesuffix(".in")
     public = path.removeprefix("pmd/client/sumwire/")
     name = "SW_" + path if public == path else "sumwire/" + public
@@ -337,7 +339,7 @@ def guard_of(path):
 def law_guards(tree):
     """a header's include guard is its path, so no two headers share one"""
     for path in tree.named(".h", ".h.in"):
-        if path.endswith(".inc.h"):  # included several times on purpose
+        if path.endswith(".inc.h"):  # may be included several times
             continue
         guard, lines = guard_of(path), tree.lines(path)
         first = next((i for i, text in enumerate(lines)

@@ -57,7 +57,7 @@ LAWS = {**TEXT_LAWS, **OBJECT_LAWS}
 
 
 def check(name, tree):
-    """Print one law's faults; returns their number."""
+    """Print the faults of one law; return their number."""
     print(f"{name}: {LAWS[name].__doc__}")
     n = 0
     for n, f in enumerate(sorted(set(LAWS[name](tree))), 1):

@@ -1,4 +1,4 @@
-# rooms.py - the rooms of engine/, apps/ and pmd/: who may use whom, no circles
+# rooms.py - the rooms of engine/, apps/ and pmd/: allowed uses, no cycles
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import re
@@ -6,7 +6,7 @@ import re
 from laws_object import all_built, symbols_of
 from tree import Fault
 
-# Rooms that a room may include and call, beside itself.
+# Rooms that a room may include and call, besides itself.
 MAY_USE = {
     "engine/base": "",
     "engine/keys": "sum",
@@ -34,9 +34,10 @@ MAY_USE = {
     "apps/trace": "apps/cli",
     "apps/doctor": "apps/cli",
 }
-# A room's headers for those outside it, but tests; all others are its own.  One,
-# unless those outside do different things with it: then each says for whom it
-# is.  engine/base and apps/cli are many small things, and all of them for all.
+# Public headers of a room; only tests may include its other headers from
+# outside. A room has one, unless its users do different things with it: then
+# each header names its users. engine/base and apps/cli are collections of small
+# things, all of them public.
 FRONTS = {
     "engine/keys": {
         "keyring.h": "daemons: the secrets that they hand over",
@@ -136,8 +137,9 @@ FRONTS = {
     "apps/trace": {},
     "apps/doctor": {},
 }
-# The agent's threads: their files, and whose headers those include.  agent.c
-# and agent_mail.c begin and connect the threads: they see all.
+# The agent's threads: their files, and the threads whose headers they may
+# include. agent.c and agent_mail.c start and connect the threads, so they may
+# include all.
 THREADS = {
     "several threads": ("agent_shared.c agent_shared.h agent_mail.h",
                         "agent_shared"),
@@ -152,7 +154,7 @@ THREADS = {
 
 
 def room_of(path):
-    """ "engine/wire"; "" where there are no rooms."""
+    """Return the room: "engine/wire"; "" for a folder without rooms."""
     room = "/".join(path.split("/")[:2])
     return room if room in MAY_USE else ""
 
@@ -191,7 +193,7 @@ def law_fronts(tree):
     for room, headers in FRONTS.items():
         for name in headers:
             what = f"{room}/{name}"
-            if what not in used and len(paths) > 300:  # all of them
+            if what not in used and len(paths) > 300:  # in a complete tree
                 yield Fault(what, 0, "is for nobody outside its room")
 
 
@@ -217,7 +219,8 @@ def law_threads(tree):
 # --- calls ---
 
 def calls_of(tree):
-    """{file: files whose symbols it uses} of all but sum/ and test/, faults"""
+    """Return {file: files whose symbols it uses} for all except sum/ and test/,
+    and faults."""
     objects, faults = all_built(tree, "engine", "apps", "pmd", "conf")
     defines, uses = {}, {o.source: set() for o in objects}
     for o, line in symbols_of(objects, "-g"):
@@ -230,7 +233,8 @@ def calls_of(tree):
 
 
 def circles(graph):
-    """The strongly connected components of more than one file (Tarjan)."""
+    """Return the strongly connected components with more than one file
+    (Tarjan)."""
     index, low, stack, found = {}, {}, [], []
 
     def visit(v):

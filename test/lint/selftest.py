@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-# selftest.py - plant a violation of each law in a copy and see it found there
+# selftest.py - plant a violation of each law in a copy, and check that the law finds it
 # SPDX-License-Identifier: BSD-3-Clause
 """Each row copies one file of the checkout (with the headers) to a temporary
-folder and looks at it twice: as it is, the law must find nothing that is not
-said in `lint.py` already; with the plant, one fault more, in that file.
-"""
+folder and checks it twice. Unchanged, the law must find only what `lint.py`
+already reports; with the plant, one fault more, in that file."""
 import json
 import os
 import shutil
@@ -18,17 +17,17 @@ from lint import LAWS
 from tree import ROOMS, Tree, output_of
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
-NOT_FAST = "-" + "ffast-math"  # so that the law does not find this file
+NOT_FAST = "-" + "ffast-math"  # split so that the law does not match this file
 CFLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-fPIC"]
 
 
 def after(text):
-    """A plant: @text at the end of the file."""
+    """Return a plant: append @text to the file."""
     return lambda old: old + text + "\n"
 
 
 def instead(old_part, new_part):
-    """A plant: one part of the file replaced."""
+    """Return a plant: replace one part of the file."""
     def plant(old):
         assert old_part in old, f"the plant's place is gone: {old_part}"
         return old.replace(old_part, new_part, 1)
@@ -41,7 +40,7 @@ LONG = "int sw_x(void);\nint sw_x(void)\n{\n" + "\t;\n" * 80 + "\treturn 0;\n}"
 CORE = "\tsw_reserve_turn(c->reserve);\n"
 TURN = "uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)\n{\n"
 
-# (law, file, plant)
+# (law, file, plant).
 TEXT_PLANTS = [
     ("includes", "engine/base/log.c", after("#include <rte_mbuf.h>")),
     ("includes", "engine/base/log.c", after("#include <iniparser/iniparser.h>")),
@@ -148,7 +147,7 @@ OBJECT_PLANTS = [
     ("fields", "engine/server/share.c", after(
         "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
         "{\n\treturn s->tensors[0].key != 0;\n}")),
-    ("fields", "engine/worker/todo.c", instead(  # the first of its header
+    ("fields", "engine/worker/todo.c", instead(  # the first field of its header
         "sw_bitmap_first(&p->sets[SW_TODO])", "p->sets[SW_TODO].n_levels")),
     ("fields", "engine/peer/peer.c", instead(
         "= sw_flow_n_timeouts(&p->flow)", "= p->flow.n_timeouts")),
@@ -173,7 +172,7 @@ OBJECT_PLANTS = [
 
 
 def compiled(root, source, flags=()):
-    """Compile @source there; returns the folder of its compile commands."""
+    """Compile @source there; return the folder of its compile commands."""
     build = os.path.join(root, "build")
     os.makedirs(build, exist_ok=True)
     args = ["gcc", *CFLAGS, *flags, "-I" + root, "-o", "planted.o", "-c",
@@ -195,7 +194,7 @@ def copied(path, root):
 
 
 def faults_of(law, path, root, is_object):
-    """The faults of a law in @path of a temporary checkout."""
+    """Return the faults of a law in @path of a temporary checkout."""
     build = None
     if is_object:
         source = path
@@ -215,7 +214,7 @@ def faults_of(law, path, root, is_object):
 
 
 def is_found(law, path, plant, is_object):
-    """Is the plant found, in a file that was no worse before?"""
+    """Does the law find a new fault after the plant?"""
     with tempfile.TemporaryDirectory() as root:
         if law == "figures":
             for file in Tree(ROOT).named("README.md", "PERFORMANCE.md", ".svg",
@@ -238,7 +237,8 @@ def is_found(law, path, plant, is_object):
 
 
 def is_contraction_found():
-    """sum/ compiled without the flag that forbids contraction."""
+    """Does the law find sum/ compiled without the flag that forbids
+    contraction?"""
     with tempfile.TemporaryDirectory() as root:
         os.makedirs(os.path.join(root, "sum"))
         with open(os.path.join(root, "sum/x.c"), "w", encoding="utf-8") as f:
@@ -250,7 +250,7 @@ def is_contraction_found():
         return bool(list(LAWS["floats"](Tree(root, bad))))
 
 
-# Subjects of commits, and whether the law allows them.
+# Commit subjects, and whether the law allows them.
 SUBJECTS = [
     ("server: end a job whose last agent leaves", True),
     ("sums, host: correct two comments", True),
@@ -264,7 +264,8 @@ SUBJECTS = [
 
 
 def is_subject_judged(subject, is_good):
-    """A commit with @subject behind the first one of a repository."""
+    """Does the law judge a commit with @subject, after the first one of a
+    repository, as expected?"""
     with tempfile.TemporaryDirectory() as root:
         git = ["git", "-C", root, "-c", "user.name=x", "-c", "user.email=x@x"]
         output_of(*git, "init", "-q")
@@ -272,12 +273,12 @@ def is_subject_judged(subject, is_good):
             output_of(*git, "commit", "-q", "--allow-empty", "-m", text)
         first = output_of(*git, "rev-parse", "HEAD~1").strip()
         found = list(laws_commits.law_commits(Tree(root), first))
-        # without that history nothing is looked at
+        # Without that history the law must check nothing.
         shallow = list(laws_commits.law_commits(Tree(root), "0" * 40))
     return (not found) == is_good and not shallow
 
 
-# Files and what they call, of which the law must find as many faults.
+# Calls between files, and the number of faults that the law must find.
 CALLS = [
     ({"engine/base/a.c": "b", "engine/base/b.c": "c", "engine/base/c.c": ""}, 0),
     ({"engine/base/a.c": "b", "engine/base/b.c": "c", "engine/base/c.c": "a"}, 1),
@@ -290,7 +291,7 @@ CALLS = [
 
 
 def are_calls_judged(calls, n_faults):
-    """Files sw_a … that call one another: does law_calls see what is wrong?"""
+    """Does law_calls find the faults in files sw_a … that call one another?"""
     with tempfile.TemporaryDirectory() as root:
         entries = []
         for path, callee in calls.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# table_test.py - the closing table: a skip that nobody allowed is a failure
+# table_test.py - the closing table: a skip that is not allowed is a failure
 # SPDX-License-Identifier: BSD-3-Clause
 import contextlib
 import io
@@ -19,7 +19,7 @@ proc_a two | false | it may elsewhere
 proc_b *   | true || false | all of it may
 """
 TAP = "1..2\nok 1 - good\nok 2 - bad # SKIP\n"
-# program, result, output, and the result that the table must come to
+# Program, result, output, and the expected result in the table.
 CASES = [
     ("proc_a", "OK", "PASS one 0.1 s\n1 passed, 0 failed\n", 0),
     ("proc_a", "OK", "SKIP one 0.1 s: no way\n1 passed, 0 failed\n", 0),
@@ -34,7 +34,7 @@ CASES = [
 
 
 def code_of(folder, program, result, out):
-    """Exit code of the table for one test beside one that passes."""
+    """Return the exit code of the table for one test and another that passes."""
     log = os.path.join(folder, "log.json")
     with open(log, "w", encoding="utf-8") as f:
         for name, res, text in (("good", "OK", ""), (program, result, out)):

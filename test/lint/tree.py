@@ -1,4 +1,4 @@
-# tree.py - what lint looks at: the files of a checkout and the objects of a build
+# tree.py - the input of lint: the files of a checkout and the objects of a build
 # SPDX-License-Identifier: BSD-3-Clause
 import json
 import os
@@ -7,9 +7,9 @@ import shlex
 import subprocess
 from collections import namedtuple
 
-# A broken law: line 0 = the file as a whole.
+# A broken law; line 0: the file as a whole.
 Fault = namedtuple("Fault", "path line text")
-# A compiled file: its path in the checkout, its object, how it was compiled.
+# A compiled file: its path in the checkout, its object, its compile command.
 Object = namedtuple("Object", "source path folder args")
 
 ROOMS = ("engine", "sum", "conf", "pmd", "apps")
@@ -17,7 +17,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 class Tree:
-    """A checkout at @root and, where objects are looked at, its @build folder.
+    """A checkout at @root and, for laws about objects, its @build folder.
 
     Files are tracked by git or untracked and not ignored; without git (a
     tarball, a self-test) all files except build folders."""
@@ -28,7 +28,7 @@ class Tree:
         self.files = sorted(f for f in self._git_files() or self._all_files()
                             if os.path.isfile(self.abs(f)))
         self._lines = {}
-        self.compiles = None  # of compiles.py
+        self.compiles = None  # set by compiles.py
 
     def _git_files(self):
         out = subprocess.run(
@@ -49,7 +49,7 @@ class Tree:
         return os.path.join(self.root, path)
 
     def lines(self, path):
-        """The lines of a file, without their ends."""
+        """Return the lines of a file, without line ends."""
         if path not in self._lines:
             with open(self.abs(path), encoding="utf-8", errors="replace",
                       newline="") as f:
@@ -57,19 +57,21 @@ class Tree:
         return self._lines[path]
 
     def named(self, *endings, rooms=None):
-        """Files whose name ends so, in @rooms (folders) or anywhere."""
+        """Return the files with one of these endings, in @rooms (folders) or
+        anywhere."""
         return [f for f in self.files if f.endswith(endings) and (
             rooms is None or f.startswith(tuple(r + "/" for r in rooms)))]
 
     def includes(self, path):
-        """(line, "<" or '"', what) of each include in a file."""
+        """Return (line, "<" or '"', name) of each include in a file."""
         for i, line in enumerate(self.lines(path), 1):
             m = INCLUDE.match(line)
             if m:
                 yield i, m[1], m[2]
 
     def objects(self, *rooms):
-        """The compiled files of @rooms, from the build's compile commands."""
+        """Return the compiled files of @rooms, from the build's compile
+        commands."""
         with open(os.path.join(self.build, "compile_commands.json"),
                   encoding="utf-8") as f:
             entries = json.load(f)
@@ -83,7 +85,7 @@ class Tree:
 
 
 def output_of(*command, cwd=None):
-    """stdout of a command that must succeed."""
+    """Return stdout of a command that must succeed."""
     out = subprocess.run(command, cwd=cwd, capture_output=True, text=True,
                          check=False)
     if out.returncode:

@@ -1,8 +1,9 @@
-/* allreduce.c - OpenMPI's all-reduce of f32 in place, timed when told.
+/* allreduce.c - time OpenMPI's all-reduce of f32 in place, on request.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Each line on rank 0's standard input is a turn: bytes and iterations.  It
- * answers with bytes, median seconds, wrong elements. */
+ * Each line on rank 0's standard input requests a turn: bytes and iterations.
+ * It answers with bytes, median seconds, wrong elements.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static long count_wrong(const float *data, long n, float wanted)
 	return wrong;
 }
 
-/* The first time of a size: checked; then all are zeros, which stay so. */
+/* Set up a size: check its first sum; then set all elements to zero, which
+ * stays zero. */
 static void begin(struct known *k, long bytes, int rank)
 {
 	long n = bytes / (long)sizeof(float);
@@ -56,7 +58,7 @@ static void begin(struct known *k, long bytes, int rank)
 	all_reduce(k->data, n);
 }
 
-/* One sum, then timed ones. */
+/* Make one untimed sum, then timed ones. */
 static void take_turn(const struct known *k, int iterations, int rank)
 {
 	double times[ITERATIONS_MAX];
@@ -75,7 +77,7 @@ static void take_turn(const struct known *k, int iterations, int rank)
 	fflush(stdout);
 }
 
-/* Rank 0's next turn: bytes, iterations; false at the end. */
+/* Read rank 0's next turn, bytes and iterations; return false at the end. */
 static int next_turn(int rank, long turn[2])
 {
 	if (!rank && (scanf("%ld %ld", &turn[0], &turn[1]) != 2 ||

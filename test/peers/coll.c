@@ -1,4 +1,4 @@
-/* coll.c - all_reduces of libsumwire from C, timed when told.
+/* coll.c - time all_reduces of libsumwire from C, on request.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * test/peers/backend compiles it, and works.py loads it into a rank.
@@ -16,8 +16,8 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* sw_peer_turn - sum @n floats at @x in place, 1 + @iterations times.  Writes
- * the seconds of all except the first.  Returns 0 or an error of libsumwire. */
+/* sw_peer_turn - sum @n floats at @x in place, 1 + @iterations times. Write the
+ * seconds of all except the first. Return 0 or an error of libsumwire. */
 int sw_peer_turn(struct sw_client *c, struct sw_group *g, float *x, uint64_t n,
 	uint32_t iterations, double *seconds);
 

@@ -1,4 +1,4 @@
-# gloo.py - gloo's collectives of f32, timed when told
+# gloo.py - time gloo's collectives of f32, on request
 # SPDX-License-Identifier: BSD-3-Clause
 """usage: gloo.py COLLECTIVE RANK SIZE ADDRESS:PORT
 COLLECTIVE: all_reduce (in place), reduce_scatter, all_gather or broadcast.
@@ -15,7 +15,7 @@ from turns import take_turn
 
 
 def prepare(collective, rank, size, n):
-    """The call, its result, and the value of every element."""
+    """Return the call, its result, and the expected value of every element."""
     whole = torch.full((n,), float(rank + 1))
     total = size * (size + 1) / 2
     if collective == "all_reduce":
@@ -31,12 +31,13 @@ def prepare(collective, rank, size, n):
 
 
 def begin(collective, rank, size, n_bytes):
-    """A checked call; what to call from then on, and how much was wrong."""
+    """Make a checked call; return the call for timing, and the number of wrong
+    elements."""
     call, result, want = prepare(collective, rank, size, n_bytes // 4)
     call()
     wrong = int((result != want).sum())
     if collective == "all_reduce":
-        result.zero_()  # or it grows
+        result.zero_()  # otherwise it grows
     call()
     return call, wrong
 

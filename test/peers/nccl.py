@@ -27,12 +27,12 @@ ROUNDS = 20
 
 
 def given(rank, n):
-    """1 or 2: exact in all types, products of eight ranks, too."""
+    """Return 1 or 2: exact in all types, also in products of eight ranks."""
     return (torch.arange(n) * 7 + rank * 3) % 2 + 1
 
 
 def check(place, types, n=100_003):
-    """Every type with every operation."""
+    """Check every type with every operation."""
     all_of_them = torch.stack([given(r, n) for r in range(dist.get_world_size())])
     for dtype in types:
         for name, op in OPERATIONS.items():
@@ -43,7 +43,7 @@ def check(place, types, n=100_003):
 
 
 def measure(place, n_bytes):
-    """Gb/s of the buffer, each way: the median."""
+    """Return the median Gb/s of the buffer, each way."""
     x = torch.ones(n_bytes // 4, device=place)
     times = []
     for _ in range(ROUNDS):
@@ -67,7 +67,7 @@ def main():
     place = torch.device("cpu" if args.backend == "gloo" else "cuda")
     dist.init_process_group(args.backend)
     check(place, [t for t in TYPES if place.type == "cuda" or
-                  t != torch.bfloat16])  # which gloo does not have
+                  t != torch.bfloat16])  # gloo lacks it
     mib = 1
     while mib <= args.largest:
         rate = measure(place, mib << 20)

@@ -1,4 +1,4 @@
-# nets.py - where the peers meet: shared memory, or two network namespaces
+# nets.py - the network of the peers: shared memory, or two network namespaces
 # SPDX-License-Identifier: BSD-3-Clause
 import os
 import shutil
@@ -6,15 +6,14 @@ import subprocess
 import sys
 
 MTU = 9000
-KERNELS = LEFT, RIGHT = "10.201.0.1", "10.201.0.2"  # the kernel's addresses
-OURS = ("10.202.0.1", "10.202.0.2")  # of sumwire's ports
+KERNELS = LEFT, RIGHT = "10.201.0.1", "10.201.0.2"  # addresses of the kernel
+OURS = ("10.202.0.1", "10.202.0.2")  # addresses of sumwire's ports
 
 
 def into_namespaces():
-    """Go on in a network namespace of our own; an ordinary user is its root.
+    """Enter a network namespace of our own, in which an ordinary user is root.
 
-    Returns why that is not possible, or None.
-    """
+    Return the reason why that is not possible, or None."""
     if os.environ.get("SUMWIRE_PEERS_NS") == "1":
         return None
     for program in ("unshare", "nsenter", "ip"):
@@ -37,12 +36,11 @@ def ip(*words):
 class Veth:
     """This namespace and another, joined by two pairs of interfaces.
 
-    left and right have addresses of the kernel; sw0 and sw1 have none, since
-    the kernel would answer our datagrams.
-    """
+    left and right have addresses of the kernel. sw0 and sw1 have none, because
+    the kernel would answer our datagrams."""
 
     def __enter__(self):
-        # the other one lives as long as this process
+        # The other namespace lives as long as this process.
         self.holder = subprocess.Popen(
             ["unshare", "-n", "sh", "-c", "echo; exec cat"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -66,5 +64,5 @@ class Veth:
         self.holder.wait(10)
 
     def inside(self, *args):
-        """@args as a command in the other namespace."""
+        """Return @args as a command in the other namespace."""
         return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *args]

@@ -1,10 +1,9 @@
-# peers.py - one class per peer: what it needs, and how it is measured
+# peers.py - one class per peer: its requirements, and its measurement
 # SPDX-License-Identifier: BSD-3-Clause
 """open() starts a peer's two processes, turn(bytes, iterations) lets them sum a
-tensor of f32 in place, or another collective (peers_of), close() ends them; who has
-no turn is stopped (turns.py).  iperf3, which sums nothing, has measure(): the bits
-per second of one TCP stream.
-"""
+tensor of f32 in place, or another collective (peers_of), and close() ends them.
+Peers without a turn are stopped (turns.py). iperf3, which does not sum, has
+measure(): the bits per second of one TCP stream."""
 import contextlib
 import json
 import os
@@ -21,12 +20,12 @@ import rig  # noqa: E402
 from turns import MARK, Turns  # noqa: E402
 
 LIMIT_S = 600
-# Debian's has Debian's PyTorch
+# Debian's Python has Debian's PyTorch.
 PYTHON = os.environ.get("SUMWIRE_TEST_PYTHON", "/usr/bin/python3")
 
 
 class Missing(Exception):
-    """Why a peer is skipped."""
+    """The reason why a peer is skipped."""
 
 
 def need(program, package):
@@ -46,17 +45,17 @@ def output(args, **keys):
 
 
 class Peer:
-    """Its processes, and their turns."""
-    is_sum, n_told = True, None  # so many get a turn's line; None: all
+    """A peer's processes, and their turns."""
+    is_sum, n_told = True, None  # number of processes that get a turn's line; None: all
 
     def open(self):
-        """Start it.  Raises Missing."""
+        """Start the peer. Raise Missing if it cannot run."""
         with contextlib.ExitStack() as stack:
             self.launch(stack)
             self.stack = stack.pop_all()
 
     def launch(self, stack):
-        """Set self.turns; what is to be closed goes to @stack."""
+        """Set self.turns; put objects to be closed on @stack."""
         raise NotImplementedError
 
     def turn(self, n_bytes, iterations):
@@ -67,16 +66,16 @@ class Peer:
 
 
 class Sumwire(Peer):
-    """Two nodes, each agent and server at once; a process at each."""
+    """Two nodes, each both agent and server; a process at each."""
     name = "sumwire"
     collective = None  # push_pull of a tensor
     n_lcores = 1  # of each node
 
     def check(self):
-        """Raises Missing if it cannot run."""
+        """Raise Missing if the peer cannot run."""
 
     def ports(self, net):
-        """Change the configuration, if need be."""
+        """Change the configuration if necessary."""
 
     def start(self, net):
         net.start_all()
@@ -84,7 +83,7 @@ class Sumwire(Peer):
     def options(self):
         if not self.collective:
             return []
-        in_place = self.collective == "all_reduce"  # as the others' (gloo.py)
+        in_place = self.collective == "all_reduce"  # as the other peers do (gloo.py)
         return ["--collective", self.collective, *["--in-place"] * in_place]
 
     def launch(self, stack):
@@ -173,11 +172,11 @@ class Gloo(Peer):
 
 class OpenMpi(Peer):
     name = "OpenMPI"
-    btl, n_told = "", 1  # mpirun, for rank 0
+    btl, n_told = "", 1  # rank 0 of mpirun
 
     def build(self, folder):
         program = os.path.join(folder, "allreduce")
-        mpicc = need("mpicc", "libopenmpi-dev")  # openmpi-bin has it, too
+        mpicc = need("mpicc", "libopenmpi-dev")  # in openmpi-bin as well
         if subprocess.run([mpicc, "-E", "-include", "mpi.h", "-x", "c",
                            "/dev/null"], capture_output=True,
                           check=False).returncode:
@@ -186,7 +185,7 @@ class OpenMpi(Peer):
         return program
 
     def extra(self, folder):
-        """More options of mpirun."""
+        """Return more options for mpirun."""
         return ["-np", "2"]
 
     def launch(self, stack):
@@ -206,7 +205,7 @@ class OpenMpiMemory(OpenMpi):
 
 
 class OpenMpiVeth(OpenMpi):
-    """mpirun takes our nsenter for its ssh."""
+    """OpenMPI between namespaces: mpirun takes our nsenter for its ssh."""
     where, btl = "veth", "self,tcp"
 
     def __init__(self, veth):
@@ -227,7 +226,7 @@ class OpenMpiVeth(OpenMpi):
 
 
 class Iperf3:
-    """Not a peer, but what TCP carries there one way."""
+    """Not a peer: the rate of TCP in one direction."""
     name, where, is_sum = "iperf3, one way", "veth", False
 
     def __init__(self, veth):
@@ -250,7 +249,7 @@ class Iperf3:
 
 
 def peers_of(collective, veth):
-    """Peers that have it: as a collective of a group, without a name."""
+    """Return the peers that have it, as a collective of a group without a name."""
     peers = [SumwireVeth(veth), Gloo(veth)] if veth else []
     for p in peers:
         p.collective = collective

@@ -1,10 +1,9 @@
-# turns.py - processes of one peer: stopped outside their turns; their CPU time
+# turns.py - a peer's processes: stopped outside their turns; their CPU time
 # SPDX-License-Identifier: BSD-3-Clause
-"""All peers live side by side. A peer without a turn is stopped by SIGSTOP,
-every process of it, so that no polling thread (sumwire's lcores, OpenMPI's
-ranks) takes time from the others. Processes are known by a mark in their
-environment, which goes through mpirun, nsenter and daemons.
-"""
+"""All peers run at the same time. SIGSTOP stops every process of a peer without
+a turn, so that no polling thread (sumwire's lcores, OpenMPI's ranks) takes time
+from the others. A mark in the environment, which mpirun, nsenter and daemons
+inherit, identifies the processes."""
 import contextlib
 import os
 import signal
@@ -14,12 +13,12 @@ import threading
 import time
 
 MARK = "SUMWIRE_PEER"
-SETTLE_S = 0.002  # after a turn: the last acknowledgements
+SETTLE_S = 0.002  # after a turn, for the last acknowledgements
 TURN_S = 120
 
 
 def take_turn(call, iterations):
-    """Median seconds, after one call that is not timed."""
+    """Return the median seconds, after one untimed call."""
     times = []
     for _ in range(1 + iterations):
         start = time.perf_counter()
@@ -29,14 +28,14 @@ def take_turn(call, iterations):
 
 
 class Turns:
-    """with Turns() as t: t.start(…) …, then t.take(…) again and again."""
+    """Use: with Turns() as t: t.start(…) …, then t.take(…) repeatedly."""
     n_marks = 0
 
     def __init__(self):
         Turns.n_marks += 1
         self.mark = f"{os.getpid()}-{Turns.n_marks}"
         self.programs = []
-        self.pids = []  # all of them, once the first turn is over
+        self.pids = []  # all processes, once the first turn is over
 
     def __enter__(self):
         return self
@@ -48,7 +47,8 @@ class Turns:
         return {**os.environ, MARK: self.mark, **more}
 
     def start(self, args, **env):
-        """A program that takes turns by lines; the first one's answers count."""
+        """Start a program that takes turns by lines; the first program's
+        answers count."""
         p = subprocess.Popen(args, stdin=subprocess.PIPE, text=True,
                              stdout=subprocess.PIPE, bufsize=1,
                              stderr=subprocess.PIPE,
@@ -61,7 +61,7 @@ class Turns:
         return p
 
     def find(self):
-        """The processes with our mark."""
+        """Return the processes with our mark."""
         wanted = f"{MARK}={self.mark}".encode()
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -70,7 +70,7 @@ class Turns:
                     if wanted in f.read().split(b"\0"):
                         found.append(int(pid))
             except OSError:
-                pass  # it is gone, or not ours
+                pass  # ended, or not ours
         return found
 
     def signal(self, number):
@@ -79,7 +79,7 @@ class Turns:
                 os.kill(pid, number)
 
     def cpu(self):
-        """CPU seconds so far, and threads, of all its processes."""
+        """Return the CPU seconds so far, and the threads, of all its processes."""
         seconds, threads = 0.0, 0
         for pid in self.pids:
             try:
@@ -93,7 +93,7 @@ class Turns:
         return seconds, threads
 
     def answer(self, what):
-        """The first program's next line, within a limit."""
+        """Return the first program's next line, within a limit."""
         line = []
         reader = threading.Thread(
             target=lambda: line.append(self.programs[0].stdout.readline()),
@@ -106,11 +106,12 @@ class Turns:
         return line[0]
 
     def take(self, what, n_bytes, iterations, tell=None):
-        """A turn: {seconds (median), cores, threads, CPU seconds of a call}."""
+        """Run a turn; return {seconds (median), cores, threads, CPU seconds of
+        a call}."""
         before, start = self.cpu()[0], time.monotonic()
         self.signal(signal.SIGCONT)
         for p in self.programs[:tell]:
-            with contextlib.suppress(BrokenPipeError):  # answer() says why
+            with contextlib.suppress(BrokenPipeError):  # answer() reports the reason
                 p.stdin.write(f"{n_bytes} {iterations}\n")
                 p.stdin.flush()
         got, seconds, wrong = self.answer(what).split()

@@ -1,7 +1,7 @@
-# work_list.py - what works.py does when told
+# work_list.py - the works that works.py runs on request
 # SPDX-License-Identifier: BSD-3-Clause
 
-# By name: iterations of a turn, and the ratio to gloo that is asked for.
+# By name: iterations of a turn, and the required ratio to gloo.
 WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "reduce_scatter 25 MB": (5, 1.5), "reduce_scatter 256 MB": (1, 1.5),
          "all_reduce 16 floats": (1000, 6), "sw_coll 16 floats": (1000, None),
@@ -13,9 +13,9 @@ WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "ddp text": (3, 0.95), "ddp text-wide": (3, 0.95),
          "fsdp text-wide": (3, 1.2),
          "fsdp_memory text-wide": (3, 1.2)}
-# A step without communication; beside the steps of DDP.
+# A step without communication, measured with the steps of DDP.
 WORKS |= {f"ddp_alone {work.split()[1]}": (asked[0], None)
           for work, asked in list(WORKS.items()) if work.startswith("ddp ")}
 ALONE_WORKS = [work for work in WORKS if work.startswith("ddp_alone")]
-# From C; beside the all_reduce of that size.
+# From C, measured with the all_reduce of the same size.
 C_WORKS = [work for work in WORKS if work.startswith("sw_coll")]

@@ -1,10 +1,10 @@
-# works.py - collectives and training steps over a backend of torch, when told
+# works.py - run collectives and training steps over a backend of torch, on request
 # SPDX-License-Identifier: BSD-3-Clause
-"""usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT.
-Each line on standard input is a turn: the number of a work in work_list.py,
-and iterations. Rank 0 answers with that number, median seconds, wrong
-elements. It knows only sumwire's name and import, except in fsdp_memory,
-ddp_hook and sw_coll, for which PEERS_COLL names the library of coll.c."""
+"""usage: works.py BACKEND RANK SIZE, with MASTER_ADDR and MASTER_PORT. Each
+line on standard input is a turn: the number of a work in work_list.py, and
+iterations. Rank 0 answers with that number, median seconds, wrong elements. It
+knows only sumwire's name and import, except in fsdp_memory, ddp_hook and
+sw_coll, for which PEERS_COLL names the library of coll.c."""
 import ctypes
 import os
 import statistics
@@ -31,12 +31,12 @@ def all_reduce(n):
     x = torch.ones(n)
     dist.all_reduce(x)
     wrong = int((x != dist.get_world_size()).sum())
-    x.zero_()  # or it grows
+    x.zero_()  # otherwise it grows
     return lambda: dist.all_reduce(x), wrong
 
 
 class InC:
-    """All_reduces by sw_coll in the C of coll.c."""
+    """Calls all_reduce by sw_coll in the C of coll.c."""
 
     def __init__(self, n):
         self.x, pointer = torch.zeros(n), ctypes.c_void_p
@@ -46,7 +46,7 @@ class InC:
                                           pointer]
 
     def turn(self, iterations):
-        """Median seconds, as take_turn's."""
+        """Return the median seconds, as take_turn does."""
         ours, seconds = dist.group.WORLD, (ctypes.c_double * iterations)()
         ours = ours._get_backend(torch.device("cpu"))
         if self.lib.sw_peer_turn(
@@ -57,7 +57,7 @@ class InC:
 
 
 def future(n):
-    """As DDP has its buckets summed."""
+    """Return a future like the one of DDP for a bucket."""
     x = torch.zeros(n)
     return lambda: dist.all_reduce(x, async_op=True).get_future().wait(), 0
 
@@ -92,10 +92,10 @@ def net_of_text(width, length, batch):
     return model, loss_of
 
 
-# digits-one is bound by communication.  Computation reads and writes each
-# parameter a few times however small the batch is, so a step of digits-wide is
-# mostly computation where the ranks share memory.  With one sample and without
-# momentum, at least half of gloo's step is communication.
+# In digits-one, communication is the bottleneck. Computation reads and writes
+# each parameter a few times, however small the batch is, so a step of
+# digits-wide is mostly computation if the ranks share memory. With one sample
+# and without momentum, at least half of gloo's step is communication.
 NETS = {"digits": lambda: net_of_digits(256, BATCH),
         "digits-wide": lambda: net_of_digits(2048, BATCH),
         "digits-one": lambda: net_of_digits(2048, 1),
@@ -114,8 +114,8 @@ def sharded(model, has_memory):
 
 
 def sum_nothing(_, bucket):
-    """Be a hook of DDP that leaves all as it is, so that only DDP's own copies
-    to its buckets and back remain."""
+    """A hook of DDP that leaves buckets unchanged, so that only DDP's own
+    copies to its buckets and back remain."""
     done = torch.futures.Future()
     done.set_result(bucket.buffer())
     return done

@@ -1,4 +1,4 @@
-# common.py - shared by the examples: options, either way of summing, timing
+# common.py - shared by the examples: options, both ways of summing, timing
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
 import os
@@ -8,12 +8,13 @@ import time
 
 import torch
 
-# The checkout's package, where none is installed.
+# Use the checkout's package if none is installed.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 
 def options(about, **defaults):
-    """The options that all examples have; more are added by the caller."""
+    """Return a parser with the options that all examples have; the caller adds
+    others."""
     p = argparse.ArgumentParser(description=about)
     p.add_argument("--ddp", choices=["sumwire", "gloo"], default="sumwire",
                    help="who sums: sumwire, or torch's own DDP over gloo")
@@ -36,7 +37,7 @@ def options(about, **defaults):
 
 
 class Sumwire:
-    """Gradients summed by sumwire."""
+    """Sum gradients by sumwire."""
 
     def __init__(self, args):
         import sumwire.torch as hvd
@@ -60,7 +61,7 @@ class Sumwire:
 
 
 class Gloo:
-    """Gradients summed by torch's DistributedDataParallel over gloo."""
+    """Sum gradients by torch's DistributedDataParallel over gloo."""
 
     def __init__(self, args):
         import torch.distributed as dist
@@ -77,21 +78,21 @@ class Gloo:
         return float(value) / self.size
 
     def end(self):
-        # Without it the threads of gloo may abort the program at its end.
+        # Without it, gloo's threads may abort the program at its end.
         self.dist.barrier()
         self.dist.destroy_process_group()
 
 
 def start(args):
-    """The chosen way of summing; the same seed on all ranks."""
+    """Return the chosen way of summing; set the same seed on all ranks."""
     torch.manual_seed(1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     return Gloo(args) if args.ddp == "gloo" else Sumwire(args)
 
 
 class Clock:
-    """Times of steps, until the device has done them.  The first of each kind do
-    not count: they set up."""
+    """Time steps, including the device's work. The first of each kind do not
+    count, because they set up."""
     WARM_UP = 3
 
     def __init__(self, device):
@@ -118,8 +119,8 @@ def run(args, job, model, loss_of, optimizer):
     clock = Clock(args.device)
     if args.bf16:
         loss_of = torch.autocast(args.device.type, torch.bfloat16)(loss_of)
-    # Time a step without communication, for its share. The weights are not
-    # touched, so the run is not changed.
+    # Time a step without communication, to compute its share. The weights stay
+    # unchanged, and so does the run.
     for step in range(2 * Clock.WARM_UP + 4):
         clock.begin()
         loss_of(model, step).backward()
@@ -141,7 +142,7 @@ def run(args, job, model, loss_of, optimizer):
 
 
 def report(args, job, clock, model, result):
-    """One line for a table; the update counts as communication."""
+    """Print one line for a table; the update counts as communication."""
     job.end()
     if job.rank:
         return

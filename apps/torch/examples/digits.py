@@ -15,7 +15,7 @@ DATA = os.path.join(HERE, "..", "..", "examples", "data", "digits.csv")
 
 
 def load():
-    """Images and labels to learn from, and to test with: every fifth."""
+    """Return images and labels for training, and for the test: every fifth."""
     with open(DATA, encoding="ascii") as f:
         rows = torch.tensor([[int(v) for v in line.split(",")] for line in f])
     images = rows[:, :64].float().view(-1, 1, 8, 8) / 16

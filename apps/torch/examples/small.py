@@ -13,7 +13,7 @@ import time
 import torch
 from torch import nn
 
-# The checkout's package, where none is installed.
+# Use the checkout's package if none is installed.
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import sumwire.torch as hvd  # noqa: E402
 
@@ -21,7 +21,7 @@ WARM_UP = 3
 
 
 class Scale(nn.Module):
-    """One small parameter."""
+    """A layer with one small parameter."""
 
     def __init__(self, n):
         super().__init__()
@@ -32,7 +32,7 @@ class Scale(nn.Module):
 
 
 def measure(turn, n_rounds):
-    """Median seconds of turn(): of time, and of CPU time."""
+    """Return the median seconds of turn(): elapsed time, and CPU time."""
     taken = []
     for i in range(WARM_UP + n_rounds):
         hvd.barrier()
@@ -45,7 +45,7 @@ def measure(turn, n_rounds):
 
 
 def sums(args):
-    """Handles of single sums."""
+    """Sum single tensors, each with a handle."""
     xs = [torch.ones(args.elements) for _ in range(args.tensors)]
     names = [f"x.{i}" for i in range(args.tensors)]
 
@@ -62,7 +62,7 @@ def group(args):
 
 
 def training(args, distribute):
-    """A step of a model that has nothing but small parameters."""
+    """Make a step of a model with small parameters only."""
     model = nn.Sequential(*[Scale(args.elements) for _ in range(args.tensors)])
     optimizer = distribute(torch.optim.SGD(model.parameters(), lr=1e-9), model)
     x = torch.ones(args.elements)

@@ -10,7 +10,8 @@ import common
 
 
 def load():
-    """The text as numbers of its characters, and how many there are."""
+    """Return the text as a tensor of character numbers, and the number of
+    characters."""
     text = "\n".join(pydoc_data.topics.topics.values())
     number = {c: i for i, c in enumerate(sorted(set(text)))}
     return torch.tensor([number[c] for c in text]), len(number)

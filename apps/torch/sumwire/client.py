@@ -75,14 +75,15 @@ class Tensor:
     result  address where its sums arrive; with several local ranks it differs
             from memory, and take_result() copies the sum
     handle  handle of the open push_pull, or None
-    copies  copies into it that the trace has not heard of: begin, end, bytes"""
+    copies  copies into it that the trace does not have yet: begin, end, bytes
+    """
     __slots__ = ("name", "n", "dtype", "pointer", "memory", "result", "handle",
                  "last_handle", "lock", "begun", "copies")
 
     def __init__(self, client, desc, pointer):
         self.name, self.n, self.dtype = desc[:3]
         self.pointer = pointer
-        self.handle = self.begun = None  # begun: of its bar in a timeline
+        self.handle = self.begun = None  # begun: start of its bar in a timeline
         self.copies = []
         self.lock = locks.make()  # held while a thread polls the handle
         n_bytes = self.n * library.DTYPES[self.dtype][1]
@@ -110,11 +111,11 @@ class Mapping:
 
 
 class Client:
-    """Attach this process to an agent.  Raise an error of error_type if that
+    """Attach this process to an agent. Raise an error of error_type if that
     fails.
 
     agent       the agent's socket; default $SUMWIRE_AGENT, then agent.sock
-    local_rank  local rank at the agent; None: as the launcher says
+    local_rank  local rank at the agent; None: the launcher's
     limit_s     the caller's limit in seconds.  The client waits at most
                 open_seconds(limit_s) for the agent, the servers and all other
                 ranks, and at most SUMWIRE_WAIT_TIMEOUT (600 s) for a sum"""
@@ -122,7 +123,7 @@ class Client:
     def __init__(self, agent=None, local_rank=None, error_type=SumwireError,
                  limit_s=OPEN_S):
         self.lib, self.error_type = library.load(), error_type
-        self.how_gone = None  # () -> how the agent has ended, in words
+        self.how_gone = None  # () -> how the agent has ended, as text
         self.agent = agent or os.environ.get("SUMWIRE_AGENT", DEFAULT_AGENT)
         self.local_rank = local_rank
         self.open_timeout_s = open_seconds(limit_s)
@@ -142,7 +143,7 @@ class Client:
         self.job = name, epoch.value  # equal for all clients of one job
         self.is_async = bool(self.lib.sw_is_async(self.pointer))  # [job] mode
         self.failure = None  # error that ended the job; never a mismatch
-        self.is_traced = 0  # at the last push: does a trace want copies?
+        self.is_traced = 0  # as of the last push: does a trace need copies?
         self.devices = []  # open Devices
         self.timeline = timeline.from_environment(self.rank, self.local_rank)
         self.idle = lambda: None  # called while a thread waits for a sum
@@ -194,8 +195,8 @@ class Client:
 
     def is_over(self):
         """Return True if the attachment has ended; every call then fails with
-        its reason.  Asks the library only: 0 bytes are EINVAL while it lasts,
-        and the agent is not asked."""
+        its reason. This asks the library, not the agent: 0 bytes return EINVAL
+        while the attachment lasts."""
         return self.lib.sw_alloc(self.pointer, 0, ctypes.byref(
             ctypes.c_void_p())) != library.EINVAL
 
@@ -241,7 +242,7 @@ class Client:
 
     def copied(self, tensor, is_out, began_ns, n_bytes=None):
         """Note for a trace that a copy of a tensor, or of n_bytes of it, ends
-        now.  The agent hears of copies into it with its next push."""
+        now. The next push reports copies into the tensor to the agent."""
         tensor.copies.append((began_ns, time.monotonic_ns(),
                               n_bytes or len(tensor.memory)))
         if is_out:
@@ -287,7 +288,7 @@ class Client:
 
     def give_up(self, text):
         """Raise an error, and abort the job with it at all ranks, because a
-        late rank must not go on with a sum that this rank never got."""
+        late rank must not continue with a sum that this rank never got."""
         self.failure = self.error_type("SW_ETIMEDOUT", text)
         with self.lock:
             self.lib.sw_abort(self.pointer, text.encode()[:TEXT_BYTES])
@@ -334,9 +335,9 @@ class Client:
                 raise self.error(code)
 
     def check(self):
-        """Raise the job's error if the job has failed.  A process without calls
-        in flight learns of a failure only if it asks the agent, so allocate
-        memory and free it."""
+        """Raise the job's error if the job has failed. A process without calls
+        in flight learns of a failure only by a request to the agent, so
+        allocate memory and free it."""
         pointer = ctypes.c_void_p()
         with self.lock:
             code = self.lib.sw_alloc(self.pointer, 1, ctypes.byref(pointer))

@@ -1,4 +1,4 @@
-# library.py - find libsumwire and tell ctypes what its functions look like
+# library.py - find libsumwire and declare its functions to ctypes
 # SPDX-License-Identifier: BSD-3-Clause
 """This module declares the functions of sumwire.h, coll.h, device.h and
 autotune.h in pmd/client/sumwire to ctypes.  It searches for the library in this
@@ -41,7 +41,7 @@ ERRORS = {"SW_EINVAL": -1, "SW_ENOMEM": -2, "SW_EAGAIN": -3, "SW_EBUSY": -4,
           "SW_EEXPIRED": -21}
 # enum sw_conflict (engine/base/error.h)
 CONFLICTS = {"declared": 1, "round": 2, "step": 3, "call": 4}
-# Codes that this package handles individually.
+# Codes that this package handles separately.
 EINVAL, ENOMEM, EPERM, ENOENT = -1, -2, -15, -17
 EAGAIN, EBUSY, ETIMEDOUT, ECLOSED, EMISMATCH = -3, -4, -5, -6, -8
 EABORTED, EEXPIRED = -19, -21

@@ -1,7 +1,7 @@
 # memory.py - blocks of memory that the agent reads and writes in place
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library keeps its blocks until the attachment ends.  Memory reuses a
-block after its last reference has gone."""
+"""The library keeps its blocks until the attachment ends. Memory reuses a block
+after the last reference to it has been dropped."""
 import ctypes
 import weakref
 

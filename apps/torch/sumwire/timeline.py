@@ -1,4 +1,4 @@
-# timeline.py - when this process began and ended each sum, as a Chrome trace
+# timeline.py - begin and end of each sum of this process, as a Chrome trace
 # SPDX-License-Identifier: BSD-3-Clause
 """Perfetto (ui.perfetto.dev) and chrome://tracing open the file.  Each tensor and each
 group has a row.  A bar lasts from the call until the program, or the thread that watches,
@@ -21,17 +21,18 @@ MANY = 1000  # events that are written together
 
 
 class Timeline:
-    """Write a trace.  Any thread may call it.
+    """Write a trace. Any thread may call it.
 
     path         file, which is replaced
     rank         rank of this process in the job
-    first, last  rounds of a tensor to show, counted from 0, with its first in the trace"""
+    first, last rounds of a tensor to show, counted from 0 at its first in the
+    trace"""
 
     def __init__(self, path, rank, first=0, last=math.inf):
         self.path, self.rank, self.first, self.last = path, rank, first, last
         self.lock = threading.Lock()
         self.rows, self.events, self.n_spans = {}, [], 0
-        self.rounds = collections.Counter()  # how many each tensor has had
+        self.rounds = collections.Counter()  # number of rounds of each tensor so far
         self.pid = os.getpid()
         self.zero_ns = time.time_ns() - time.perf_counter_ns()
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -40,7 +41,7 @@ class Timeline:
         self._add({"name": "process_name", "ph": "M", "args": {"name": f"rank {rank}"}})
 
     def begin(self, row, kind, n_bytes, has_rounds=False):
-        """Return what end() takes, or None if this round is not shown."""
+        """Return the argument for end(), or None if this round is not shown."""
         number = None
         if has_rounds:
             with self.lock:
@@ -88,7 +89,7 @@ class Timeline:
     def _write(self, end=""):
         """Write the events so far.  A full disk ends the trace, not the training."""
         text, self.events = ",\n".join(self.events), []
-        if not self.file or os.getpid() != self.pid:  # a forked child has no part in it
+        if not self.file or os.getpid() != self.pid:  # a forked child must not write
             return
         try:
             more = ",\n" if text and self.file.tell() > len("[\n") else ""
@@ -109,7 +110,7 @@ def for_rank(path, rank):
 def from_environment(rank, local_rank):
     """Return the Timeline that the environment asks for, or None."""
     path = os.environ.get("HOROVOD_TIMELINE", "DYNAMIC")
-    if path != "DYNAMIC":  # Horovod's word for start_timeline()
+    if path != "DYNAMIC":  # Horovod's value that leaves the start to start_timeline()
         return for_rank(path, rank)
     if os.environ.get("BYTEPS_TRACE_ON") != "1":
         return None

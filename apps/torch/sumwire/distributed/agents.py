@@ -37,7 +37,7 @@ from sumwire.distributed.servers import appliances
 RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
 PAYLOAD_MIN, PAYLOAD_MAX, PAYLOAD_UNIT = 1152, 8192, 64  # [job] payload
-# Below the kernel's ephemeral ports.
+# Below the kernel's ephemeral port range.
 PORTS = (20000, 31999)
 PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # Do not start a new session if Python can avoid it: Linux schedules each
@@ -337,7 +337,7 @@ class Agent:
                     stdin=stdin, stdout=self.log.fd, stderr=self.log.fd,
                     cwd="/", **apart, close_fds=True,
                     pass_fds=[self.key.fileno()] if self.key else [],
-                    # its ranks are those of the group
+                    # The group determines its ranks.
                     env={**os.environ, "SUMWIRE_LAUNCHER": "none"})
             except OSError as e:
                 if not apart or e.errno not in (errno.EPERM, errno.ENOSYS):
@@ -378,12 +378,11 @@ class Agent:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def reason(self):
-        """Return the reason why the agent has ended, on one line."""
+        """Return the reason for the agent's end, on one line."""
         return ": ".join(filter(None, [self.how(), self.log.last()]))
 
     def how(self):
-        """Return the signal or exit code with which the agent ended, in
-        words."""
+        """Return the signal or exit code with which the agent ended, as text."""
         try:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
@@ -472,7 +471,7 @@ class Layout:
         return ip, free_port(ip, 2 * self.n_lcores, self.ports)
 
     def doubt(self, nodes):
-        """Return a text for agents that do not hear each other, or "" on one
+        """Return a hint for agents that do not hear each other, or "" on one
         machine, where no firewall is between them."""
         if self.n_machines == 1 or self.home.is_on_loopback:
             return ""
@@ -500,10 +499,10 @@ class Layout:
 
 
 def start(meeting, home):
-    """Start the agents.  All ranks of a group call it, and one rank per agent
-    starts the agent.  Return the path of this rank's agent, this rank's local
-    rank there, the agent's address, a function that says how it has ended, and
-    what to suspect if the agents do not hear each other."""
+    """Start the agents. All ranks of a group call it, and one rank per agent
+    starts the agent. Return the path of this rank's agent, this rank's local
+    rank there, the agent's address, a function that describes its end, and a
+    hint for agents that do not hear each other."""
     started, left = None, PORT_TRIES
     while not started:  # the last try raises its error
         layout = Layout(home, open_seconds(meeting.limit_s))
@@ -515,8 +514,8 @@ def start(meeting, home):
 
 
 def start_all(meeting, layout, may_retry):
-    """Start all agents once.  Return (path of this rank's agent, its address, a
-    function that says how it has ended, addresses of all agents).  If another
+    """Start all agents once. Return (path of this rank's agent, its address, a
+    function that describes its end, addresses of all agents). If another
     program took a port of any agent, or a rank does not reach its agent, stop
     all agents and return None."""
     is_leader = meeting.me == layout.here[0]

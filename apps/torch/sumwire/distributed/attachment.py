@@ -15,7 +15,7 @@ from sumwire.distributed.errors import SumwireError
 from sumwire.memory import Memory
 
 NAME_MAX = 60  # longest group name in bytes; longer names are hashed
-DOUBT_S = 5  # agents that are ready meet much faster
+DOUBT_S = 5  # agents that are ready connect much faster
 
 _lock = threading.Lock()
 _attachment = None
@@ -78,8 +78,8 @@ class Attachment:
 
 @contextlib.contextmanager
 def doubted(doubt, local_rank):
-    """Print the doubt if the code inside takes long, once per agent, and add it
-    to the error of its timeout."""
+    """Print the doubt if the code inside takes long, once per agent, and append
+    it to the error of its timeout."""
     timer = threading.Timer(DOUBT_S, print, [
         f"sumwire: the agents have not met for {DOUBT_S} s: {doubt}"],
         {"file": sys.stderr, "flush": True})

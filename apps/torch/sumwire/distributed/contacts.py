@@ -62,7 +62,7 @@ class Contacts:
 
 
 class Transfer(Kept):
-    """Stand for a work of gloo that begins later."""
+    """Represent a work of gloo that begins later."""
 
     def __init__(self, what, peer, tensors):
         super().__init__()

@@ -1,9 +1,10 @@
 # flight.py - the last collectives of this process, in the form of PyTorch's own recorder
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's flight recorder keeps the last collectives of NCCL and gloo, and writes them
-to a file when one times out.  torchfrtrace compares the files of all ranks and says which
-rank did not call, or called differently.  This module does the same for sumwire, with the
-same variables (TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE) and the same format:
+"""PyTorch's flight recorder keeps the last collectives of NCCL and gloo, and
+writes them to a file when one times out. torchfrtrace compares the files of all
+ranks, and names ranks that did not call or called differently. This module does
+the same for sumwire, with the same variables (TORCH_FR_BUFFER_SIZE,
+TORCH_FR_DUMP_TEMP_FILE) and the same format:
 torch/csrc/distributed/c10d/FlightRecorder.hpp."""
 import collections
 import ctypes
@@ -21,44 +22,47 @@ from torch.autograd import profiler
 
 from sumwire import library, locks, timeline
 
-VERSION = "2.10"  # of the format
-SIZE = 2000  # collectives to keep
-DEPTH = 12  # callers to keep of each
-# torchfrtrace refuses operations of libraries that it does not know.
+VERSION = "2.10"  # format version
+SIZE = 2000  # number of collectives to keep
+DEPTH = 12  # number of callers to keep per collective
+# torchfrtrace rejects operations of unknown libraries.
 LIBRARY = "gloo"
-# Part of its timeout within which only a collective of a group that is over ends with one.
+# A collective that ends within this part of its timeout did not time out
+# itself: its group had already failed.
 SOON = 0.1
-WATCH_MS = 3600000  # one wait of the watch; a failed group ends it at once
-WRITE_S = 10  # the longest that the end of a program waits for a file
+WATCH_MS = 3600000  # one wait of the watch; a failed group ends the wait at once
+WRITE_S = 10  # longest time that the end of a program waits for a file
 # Errors that mean that a rank did not call, or called differently.
 WRITTEN = ("SW_ETIMEDOUT", "SW_EEXPIRED", "SW_ESTALL", "SW_EMISMATCH")
 
 _records = collections.deque(maxlen=timeline.number("TORCH_FR_BUFFER_SIZE", SIZE))
 _numbers = itertools.count()
-# Files whose functions are not callers: torch.compiler.disable() wraps ours.
+# Files of functions that do not count as callers: torch.compiler.disable()
+# wraps ours.
 _SKIPPED = (os.path.dirname(os.path.abspath(__file__)),
             os.path.join(os.path.dirname(torch.__file__), "_dynamo"))
 _groups = {}  # group's name: (description, ranks of the default group)
-_rank = 0  # this process's, in the default group
+_rank = 0  # this process's rank in the default group
 _writing = locks.make()
 os.register_at_fork(after_in_child=_records.clear)
 
 
 class Record:
-    """Hold one collective.  sent and received are (shape, dtype).  is_late: it began when
-    the group had timed out, so others waited for this rank."""
+    """Hold one collective. sent and received are (shape, dtype). is_late: it
+    began after the group's timeout, so other ranks waited for this one."""
     __slots__ = ("number", "group", "seq", "kind", "sent", "received", "limit_s",
                  "callers", "created", "completed", "is_late")
 
 
 class Counts(ctypes.Structure):
-    """Count the calls of a group, and its collectives; quick.c counts here, too."""
+    """Count the calls of a group, and its collectives; quick.c also counts
+    here."""
     _fields_ = [("calls", ctypes.c_uint64), ("parts", ctypes.c_uint64)]
 
 
 def open_group(name, ranks, size, rank):
-    """Note a group of that size, by torch's name and its ranks in the default group; no
-    ranks: it is the default group.  rank: this process's there."""
+    """Note a group of that size, by torch's name and its ranks in the default
+    group; no ranks: the default group. rank: this process's rank there."""
     global _rank
     _rank = rank
     _groups[name] = ("undefined", ranks) if ranks else ("default_pg", list(range(size)))
@@ -78,7 +82,8 @@ def numbers():
 
 
 def begin(group, seq, kind, sent, received, limit_s):
-    """Keep a collective that begins now, and return its Record; None: recording is off."""
+    """Add a collective that begins now, and return its Record; None: recording
+    is off."""
     if not _records.maxlen:
         return None
     r = Record()
@@ -105,8 +110,8 @@ def ended(records, error):
 
 
 def callers():
-    """Return code and offset of the instruction, in turn, of the functions that
-    called torch.distributed.  One tuple costs the garbage collector least."""
+    """Return code and instruction offset of the functions that called
+    torch.distributed, in one tuple, which costs the garbage collector least."""
     frame = sys._getframe(2)
     while frame and frame.f_code.co_filename.startswith(_SKIPPED):
         frame = frame.f_back
@@ -120,7 +125,7 @@ def callers():
 
 
 def line_of(code, offset):
-    """Return the line of an instruction; None: it has none."""
+    """Return the line of an instruction, or None."""
     found = code.co_firstlineno
     for start, line in dis.findlinestarts(code):
         if start > offset:
@@ -162,8 +167,9 @@ def _name(dtype):
 
 
 def write(rank, prefix=None):
-    """Write the collectives to prefix + rank, and return the path.  Without a prefix,
-    take PyTorch's: TORCH_FR_DUMP_TEMP_FILE, or a file in the user's cache."""
+    """Write the collectives to prefix + rank, and return the path. The default
+    prefix is PyTorch's: TORCH_FR_DUMP_TEMP_FILE, or a file in the user's cache.
+    """
     prefix = prefix or os.environ.get("TORCH_FR_DUMP_TEMP_FILE") or os.environ.get(
         "TORCH_NCCL_DEBUG_INFO_TEMP_FILE") or os.path.join(
             os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),
@@ -177,7 +183,7 @@ def write(rank, prefix=None):
 
 
 def report():
-    """Write the collectives, and say where they are."""
+    """Write the collectives, and print the path."""
     try:
         path = write(_rank)
     except OSError as e:
@@ -188,19 +194,21 @@ def report():
 
 
 class Watch:
-    """Write the collectives when a group of the job fails, in a thread of its own: this
-    rank may be the one that does not call.  The thread sleeps in the library."""
+    """Write the collectives when a group of the job fails, in a thread of its
+    own, because this rank may be the one that does not call. The thread sleeps
+    in the library."""
 
     def __init__(self, client):
         self.client, self.thread = client, None
-        self.n_seen = 0  # failed groups of the job that were reported
+        self.n_seen = 0  # failed groups of the job already reported
         if is_recording():
             self.thread = threading.Thread(target=self._run, daemon=True,
                                            name="sumwire-flight")
             self.thread.start()
 
     def _wait(self, limit_ms):
-        """Return the library's code, and how many groups of the job have failed."""
+        """Return the library's code, and the number of failed groups of the
+        job."""
         n = ctypes.c_uint32(self.n_seen)
         return self.client.lib.sw_wait_group_failed_for(
             self.client.pointer, limit_ms, ctypes.byref(n)), n.value
@@ -209,18 +217,19 @@ class Watch:
         code = 0
         while code in (0, library.ETIMEDOUT):
             code, n = self._wait(WATCH_MS)
-            if not code and n != self.n_seen:  # else the failed call has told
+            if not code and n != self.n_seen:  # otherwise the failed call has reported it
                 self.n_seen = n
                 report()
 
     def failed(self, error):
-        """Write the collectives if this error of a call is one that they explain."""
+        """Write the collectives if they explain this error of a call."""
         if is_recording() and getattr(error, "name", None) in WRITTEN:
             self.n_seen = self._wait(0)[1]
             report()
 
     def end(self):
-        """Wait for the thread, which may be writing.  The client has left the job."""
+        """Wait for the thread, which may be writing. Call after the client has
+        left the job."""
         if self.thread:
             self.thread.join(WRITE_S)
 
@@ -232,7 +241,8 @@ def is_profiled():
 
 
 def profile(kind):
-    """Begin a range of PyTorch's profiler, and return it; None: no profiler runs."""
+    """Begin a range of PyTorch's profiler, and return it; None: no profiler is
+    active."""
     if not profiler._is_profiler_enabled:
         return None
     shown = profiler.record_function(f"sumwire:{kind}")

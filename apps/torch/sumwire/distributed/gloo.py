@@ -1,4 +1,4 @@
-# gloo.py - gloo's group beside sumwire's, for operations that sumwire lacks
+# gloo.py - gloo's group next to sumwire's, for operations that sumwire lacks
 # SPDX-License-Identifier: BSD-3-Clause
 """Since PyTorch 2.8, gloo connects two ranks when both have called it for each
 other (contacts.py).  A group that is not used then costs each rank one request

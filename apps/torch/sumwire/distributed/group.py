@@ -1,9 +1,9 @@
 # group.py - sumwire's group as a ProcessGroup, for PyTorch 2.4 to 2.13
 # SPDX-License-Identifier: BSD-3-Clause
 """These versions take a whole group from Python instead of a backend for one
-device type.  Therefore a group with several backends, such as
-"cpu:gloo,cuda:sumwire", has one of torch's groups beside it, which holds the
-other backends."""
+device type. Therefore a group with several backends, such as
+"cpu:gloo,cuda:sumwire", also has one of torch's groups, which holds the other
+backends."""
 import sys
 
 import torch

@@ -1,4 +1,4 @@
-# homes.py - the machines of a group's ranks, and checks that they fit together
+# homes.py - the machines of a group's ranks, and checks of their compatibility
 # SPDX-License-Identifier: BSD-3-Clause
 """Each rank gives its mark() to the first exchange of a meeting.  Rank 0's
 agree() makes one answer for all ranks, and each rank reads it as a Home."""
@@ -110,7 +110,7 @@ class Home:
         self.ranks, self.plan = answer["jobs"], answer.get("plan")
         self.hierarchical = answer["hierarchical"]
         self._ips, self.host = answer["ips"], answer["host"]
-        self.is_on_loopback = False  # its parts reach each other only there
+        self.is_on_loopback = False  # its parts connect only over the loopback
 
     def is_one_machine(self):
         return not any(self.machines)

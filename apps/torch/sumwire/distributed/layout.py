@@ -1,8 +1,8 @@
 # layout.py - memory layout of tensors: checks, and copies there and back
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library reads and writes bytes at an address.  source() and target()
-return a tensor whose bytes are its elements, in order.  It is the caller's own
-tensor if possible, otherwise a copy."""
+"""The library reads and writes bytes at an address. source() and target()
+return a tensor whose bytes are its elements, in order: the caller's own tensor
+if possible, otherwise a copy."""
 import bisect
 import ctypes
 import math
@@ -15,8 +15,8 @@ NEEDS_DENSE = ("sumwire takes dense and contiguous tensors; this one of shape "
 
 
 def is_usual(t):
-    """Return True for a tensor that passes check() and check_result() and is
-    plain, by fewer questions.  Some such tensors get False."""
+    """Return True for a plain tensor that passes check() and check_result(),
+    with fewer queries. Some such tensors get False."""
     return (t.is_cpu and t.layout is torch.strided and t.is_contiguous() and
             not (t.is_neg() or t.is_conj() or t._is_zerotensor() or
                  t.is_nested or t.is_quantized) and
@@ -94,8 +94,8 @@ def joined(tensors):
 
 
 class Rows:
-    """Stand for one tensor by its parts, plain tensors of one size that lie
-    anywhere in host memory.  me: the index of this rank's own part."""
+    """Represent one tensor by its parts, plain tensors of one size anywhere in
+    host memory. me: the index of this rank's own part."""
     is_cpu = True
 
     def __init__(self, tensors, me):
@@ -205,7 +205,7 @@ def spans_of(t, is_own):
 
 
 def check_apart(results, what):
-    """Raise ValueError if two plain results share memory.  Return their sorted
+    """Raise ValueError if two plain results share memory. Return their sorted
     spans."""
     spans = sorted(s for t in results for s in spans_of(t, False))
     for (_, end), (start, _) in zip(spans, spans[1:]):
@@ -236,7 +236,7 @@ def check_sparse(t):
 
 
 def for_gloo(name, arguments):
-    """Return the arguments for gloo's method.  gloo uses tensors as they lie in
+    """Return the arguments for gloo's method. gloo uses tensors as stored in
     memory, and writes its first argument, except in send."""
     results = [] if name == "send" else list(flatten(arguments[0]))
     for t in (t for a in arguments for t in flatten(a)):

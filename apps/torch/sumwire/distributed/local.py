@@ -230,8 +230,8 @@ class Local:
             f"{self.limit_s:g} s, though all of them wait for it")
 
     def silent(self, look):
-        """Return the ranks of this machine that do not wait for this sum, in
-        words; "" if all of them wait."""
+        """Return the ranks of this machine that do not wait for this sum, as
+        text; "" if all of them wait."""
         self.bell.ask()
         self.explain(look)
         who = sorted(self.bell.silent)
@@ -274,7 +274,7 @@ def store_of(port, is_leader, limit_s):
 
 
 class Mark:
-    """Mark the work that a stream had been given so far."""
+    """Mark the work given to a stream so far."""
 
     def __init__(self, stream):
         self.device, self.event = stream.device, stream.record_event()
@@ -302,7 +302,7 @@ class Stream:
                        else None)
 
     def mark(self):
-        """Mark the current stream, after it has filled a tensor in."""
+        """Mark the current stream after it has filled in a tensor."""
         if self.stream is None:
             return None
         refuse_graphs()

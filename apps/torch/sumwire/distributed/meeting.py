@@ -39,8 +39,8 @@ def pause(waited_s):
 
 @atexit.register
 def end():
-    """Wait for threads that the store answers soon.  A thread that returned
-    from a call while the interpreter ends would abort the process."""
+    """Wait for threads whose store answers soon. A thread that returned from a
+    call while the interpreter ends would abort the process."""
     until = time.monotonic() + GRACE_S
     for each in list(_messengers):
         each.close()
@@ -49,7 +49,7 @@ def end():
 
 
 def named(ranks):
-    """Return the ranks in words, such as "rank 3" or "ranks 0-3, 7"."""
+    """Return the ranks as text, such as "rank 3" or "ranks 0-3, 7"."""
     ranks = sorted(ranks)
     runs = []
     for rank in ranks:

@@ -30,7 +30,8 @@ OPERATIONS = {kind.value: name for kind, name in (
     (dist.ReduceOp.BOR, "bor"), (dist.ReduceOp.BXOR, "bxor"),
     (dist.ReduceOp.PREMUL_SUM, "premul_sum"))}
 
-# Bytes of a list's tensors that travel through one block of shared memory.
+# Limits in bytes for a list's tensors that travel through one block of shared
+# memory.
 SCRATCH_MIN, SCRATCH_MAX = 16 << 10, 64 << 20
 GRACE_S = 10  # time past the group's timeout for the library to end collectives
 
@@ -99,10 +100,10 @@ def is_wrapper(kind):
 
 
 class Methods:
-    """Carry out the collectives of a group.  self.ranks has the job's rank of
+    """Carry out the collectives of a group. self.ranks has the job's rank of
     each member, in the group's order.
 
-    ended  makes the work of a call that has ended and whose caller waits; None:
+    ended  makes the work for a call that has ended and whose caller waits; None:
            torch needs none"""
     ended = None
 
@@ -158,8 +159,8 @@ class Methods:
         self.monitored = Monitored(store, self.me, self.n)
 
     def use(self, new):
-        """Let a Quick begin small collectives from now on, also without a
-        method of this class in between."""
+        """Let a Quick begin small collectives from now on, also directly from
+        the program."""
         self.quick = new
         for name in quick.ENTRIES:
             vars(self).pop(name, None)
@@ -230,7 +231,7 @@ class Methods:
     @outermost
     def rest_of_allreduce(self, begun, tensors, opts=None, timeout=None, *,
                           op=None):
-        """Do what a Quick has left to do; begun: its result."""
+        """Do the work that a Quick has left; begun: its result."""
         if begun is NotImplemented:
             return self._allreduce(tensors, opts, timeout, op=op)
         return self.end_of(begun, tensors)
@@ -266,10 +267,10 @@ class Methods:
         return work.seal()
 
     def average(self, tensor, has_views):
-        """Begin to average a tensor, whose content is then undefined.  Return a
+        """Begin to average a tensor, whose content is then undefined. Return a
         work, and the tensor that holds the average after the work: in shared
-        memory if possible.  Move the tensor there, too, if it has a storage of
-        its own; has_views(): see storages.move()."""
+        memory if possible. If the tensor has a storage of its own, move the
+        tensor there as well; has_views(): see storages.move()."""
         if tensor.layout is torch.sparse_coo:
             return self.allreduce([tensor.div_(self.n)]), tensor
         if tensor.is_complex():
@@ -335,9 +336,9 @@ class Methods:
             outputs, [self._one(parts) for parts in inputs], opts)
 
     def _one(self, parts):
-        """Return the tensors as one: without a copy if they lie one after the
-        other or the library takes their addresses, otherwise with one copy, to
-        where the library takes it."""
+        """Return the tensors as one: without a copy if they are contiguous in
+        memory or the library takes their addresses, otherwise with one copy, in
+        memory where the library takes it."""
         parts = [layout.source(t) for t in parts]
         whole = self._whole(parts)
         if whole is None:
@@ -349,8 +350,8 @@ class Methods:
         return whole
 
     def _whole(self, parts, are_results=False):
-        """Return one tensor, or Rows, that these tensors are; None if they need
-        a copy."""
+        """Return one tensor, or Rows, that stands for these tensors; None if
+        they need a copy."""
         whole = layout.joined(parts)
         if whole is None and self.n > 1 and layout.are_rows(
                 parts, are_results) and not self.places.of(parts[0]):
@@ -511,15 +512,15 @@ class Methods:
                     self.failed, flight.profile(kind))
 
     def is_quick(self, tensor):
-        """Return True for a tensor in host memory as most are, if nothing
-        watches the calls of this group."""
+        """Return True for a usual tensor in host memory, if nothing watches the
+        calls of this group."""
         return (self.n > 1 and not self.machines and not self.places.is_fake and
                 layout.is_usual(tensor) and tensor.numel() > 0 and
                 not flight.is_profiled() and not self.calls.client.timeline)
 
     def one(self, kind, tensors, opts, op, root=0):
-        """Start a collective in place of a list of one quick tensor, and return
-        its work.  It does what work(), add() and seal() do, with less."""
+        """Start a collective on a list of one quick tensor, in place, and
+        return its work. It is a cheaper work(), add() and seal()."""
         self.counts.calls += 1
         self.counts.parts += 1
         t = tensors[0]
@@ -580,7 +581,7 @@ class Methods:
             work.add(self.group, "barrier", "u8", 1, None, None,
                      limit_s=limit_s)
 
-    # arguments as torch names them
+    # Arguments have torch's names.
     @not_compiled
     def send(self, tensors, dstRank, tag):
         return self.contacts.call("send", dstRank, layout.for_gloo(

@@ -1,10 +1,10 @@
 # numa.py - bind an agent to the NUMA node of its interface, or of its GPUs
 # SPDX-License-Identifier: BSD-3-Clause
-"""This matters on machines with several NUMA nodes.  Linux places a page on the
-node that first writes it, so memory follows the agent's cores.  The memory of a
-rank with a GPU is an exception: it lies near the GPU (pmd/cuda).  The cores'
-work is packets, so the cores should be near the interface.  If the interface is
-near no node, they should be near the GPUs."""
+"""This matters on machines with several NUMA nodes. Linux places a page on the
+node that first writes it, so memory follows the agent's cores. The memory of a
+rank with a GPU is an exception: it is near the GPU (pmd/cuda). The cores
+process packets, so they should be near the interface. If the interface is near
+no node, they should be near the GPUs."""
 import contextlib
 import fcntl
 import ipaddress
@@ -76,8 +76,8 @@ def node_of(*device):
 
 
 def node_of_gpu():
-    """Return the NUMA node of this rank's GPU, or None.  Before CUDA is in use,
-    return None, because the question would initialize CUDA."""
+    """Return the NUMA node of this rank's GPU, or None. Before CUDA is in use,
+    return None, because the query would initialize CUDA."""
     if not torch.cuda.is_initialized():
         return None
     p = torch.cuda.get_device_properties(torch.cuda.current_device())
@@ -121,8 +121,8 @@ def allowed():
 
 
 def quota():
-    """Return the CPUs' worth of time that this process's control groups have,
-    or None for no limit."""
+    """Return the CPU time that this process's control groups allow, in CPUs, or
+    None for no limit."""
     lines = []
     with contextlib.suppress(OSError), open(CGROUP, encoding="utf-8") as f:
         lines = list(filter(None, f.read().splitlines()))
@@ -154,7 +154,8 @@ def usable():
 
 
 def warn_of_quota(n_ranks, n_lcores):
-    """Warn if the control group has less time than ranks and the agent take."""
+    """Warn if the control group allows less CPU time than ranks and the agent
+    use."""
     most = quota()
     if most is not None and most < n_ranks + n_lcores:
         warnings.warn(

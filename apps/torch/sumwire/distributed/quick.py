@@ -1,8 +1,8 @@
-# quick.py - small collectives in C: what quick.c needs to know of PyTorch
+# quick.py - small collectives in C: the facts that quick.c needs about PyTorch
 # SPDX-License-Identifier: BSD-3-Clause
-"""A synchronous all_reduce or broadcast of one small tensor in host memory goes
-through apps/torch/quick.c, if that module was built for this Python.
-Everything else, and everything without it, goes through methods.py."""
+"""A synchronous all_reduce or broadcast of one small tensor in host memory uses
+apps/torch/quick.c, if that module was built for this Python. All other calls
+use methods.py."""
 import ctypes
 import datetime
 import functools
@@ -28,7 +28,7 @@ log = logging.getLogger("sumwire")
 
 NAME = "quick.abi3.so"
 N_OPERATIONS = 16  # most operations of torch; the same in quick.c
-FIELD_BYTES = 48  # find_fields() looks at so much of an object
+FIELD_BYTES = 48  # find_fields() reads this much of an object
 CODES = {dtype: library.DTYPES[name][0] for dtype, name in DTYPES.items()}
 
 
@@ -49,12 +49,12 @@ class Call(Ending):
         self.error, self.kept = error, None
 
 
-# Methods of a group, and whether each is a broadcast.
+# Methods of a group that have an Entry, and whether each is a broadcast.
 ENTRIES = {"allreduce": False, "broadcast": True}
 
 
 class Slow:
-    """Be the Quick of a group without one."""
+    """Replace the Quick of a group without one."""
     limit_s = None
 
     @staticmethod
@@ -82,8 +82,8 @@ def dlpack():
 
 @functools.lru_cache(maxsize=None)
 def load():
-    """Load the module, once per process.  Return (module, None), or (None, why
-    it cannot be used)."""
+    """Load the module, once per process. Return (module, None), or (None, the
+    reason why it cannot be used)."""
     if os.environ.get("SUMWIRE_QUICK") == "0":
         return None, "SUMWIRE_QUICK is 0"
     if not hasattr(dist.AllreduceOptions, "asyncOp"):
@@ -104,9 +104,9 @@ def load():
 
 
 def operations(names, pairs):
-    """Return enum sw_reduce_op by the hash of torch's operation, and by the same
-    the set of enum sw_dtype that has it.  An operation whose hash is not its own
-    is left out."""
+    """Return enum sw_reduce_op by the hash of torch's operation, and, by the
+    same hash, the set of enum sw_dtype that support it. Skip operations that
+    share a hash."""
     codes, has = [-1] * N_OPERATIONS, [0] * N_OPERATIONS
     for value, name in names.items():
         if name == "premul_sum" or value >= N_OPERATIONS or value != hash(
@@ -120,8 +120,8 @@ def operations(names, pairs):
 
 
 def samples():
-    """Return objects of torch's options of both kinds, with the numbers that
-    were written into them: (what differs by kind, asyncOp, timeout in ms)."""
+    """Return torch's options objects of both kinds, and the numbers written
+    into them: (the field that differs by kind, asyncOp, timeout in ms)."""
     reduces, broadcasts = [], []
     for i, op in enumerate((dist.ReduceOp.SUM, dist.ReduceOp.BXOR,
                             dist.ReduceOp.MAX, dist.ReduceOp.AVG) * 2):
@@ -138,10 +138,10 @@ def samples():
 
 
 def find_fields(found, size):
-    """Find where C++ objects keep the numbers that were written into them: after
-    Python's header, pybind11 has the object's address.  Return (type, offsets,
-    the number of no timeout), or None if a number is not at exactly one place in
-    all objects.  size: bytes of the first number."""
+    """Find where C++ objects keep the numbers that samples() wrote: after
+    Python's header, pybind11 has the object's address. Return (type, offsets,
+    value of no timeout), or None if a number is not at exactly one place in all
+    objects. size: bytes of the first number."""
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         # Reading a wrong address this way is an error, not a signal.
         def read(o):
@@ -163,8 +163,8 @@ def find_fields(found, size):
 
 @functools.lru_cache(maxsize=None)
 def fields():
-    """Find once per process where C++ keeps the fields of torch's options: to
-    ask for one through Python takes a thousand instructions."""
+    """Find once per process where C++ keeps the fields of torch's options,
+    because reading one through Python takes a thousand instructions."""
     try:
         return tuple(find_fields(*each) for each in samples())
     except (OSError, OverflowError) as e:
@@ -218,8 +218,8 @@ def entries(owner, methods):
 
 
 def finish(owner, begun, grace_s):
-    """Wait for a collective that quick.c has begun but whose end it has not
-    seen: it takes long, has failed, or another thread saw its end."""
+    """Wait for a collective that quick.c has begun but not seen end: it takes
+    long, has failed, or another thread saw its end."""
     code, call = begun
     call.limit_s = owner.limit_s + grace_s
     call.until = time.monotonic() + call.limit_s

@@ -1,9 +1,9 @@
-# servers.py - the servers that SUMWIRE_SERVERS names
+# servers.py - the servers named by SUMWIRE_SERVERS
 # SPDX-License-Identifier: BSD-3-Clause
-"""A job uses one address family.  If a host has addresses of both, rank 0 asks
-each of them by a HELLO (PROTOCOL.md, section 2.1), to which every server
-answers, and takes the family in which all servers do.  IPv4 comes first, also
-if none answers: then the agent says which server is silent."""
+"""A job uses one address family. If a host has addresses of both, rank 0 sends
+each a HELLO (PROTOCOL.md, section 2.1), which every server answers, and chooses
+the family in which all servers answer. IPv4 has precedence, also if no server
+answers: then the agent reports the silent server."""
 import os
 import re
 import secrets
@@ -17,10 +17,10 @@ from sumwire.distributed import addresses
 from sumwire.distributed.errors import SumwireError
 
 PORT = 5700  # [server] udp_port
-# PROTOCOL.md, section 1: magic, version, type, class, bytes of the payload
+# PROTOCOL.md, section 1: magic, version, type, class, bytes of the payload.
 MAGIC, VERSION, HELLO, COOKIE, CONTROL, HELLO_BYTES = 0x4d53, 1, 1, 2, 8, 64
 CASTAGNOLI = 0x82f63b78  # polynomial of CRC32C, reflected
-WAIT_S, AGAIN_S = 1.0, 0.1  # for answers, between two HELLOs
+WAIT_S, AGAIN_S = 1.0, 0.1  # total wait for answers, and time between two HELLOs
 
 
 def crc32c(data):
@@ -33,7 +33,7 @@ def crc32c(data):
 
 
 def hello(nonce):
-    """Return a frame without a key that asks for a COOKIE."""
+    """Return a frame without a key that requests a COOKIE."""
     payload = nonce.ljust(HELLO_BYTES, b"\0")
     head = struct.pack("<HBBBBH38xI", MAGIC, VERSION, HELLO, 0, CONTROL,
                        len(payload), crc32c(payload))
@@ -41,8 +41,8 @@ def hello(nonce):
 
 
 class Call:
-    """HELLOs to one address, until a COOKIE returns or the kernel says that it
-    cannot."""
+    """Send HELLOs to one address, until a COOKIE returns or the kernel reports
+    an error."""
 
     def __init__(self, ip, port):
         self.frame = hello(secrets.token_bytes(8))
@@ -71,12 +71,13 @@ class Call:
             self.close()
 
     def receive(self):
-        """A COOKIE repeats the nonce at the beginning of its payload."""
+        """Read a COOKIE, which repeats the nonce at the beginning of its
+        payload."""
         try:
             frame = self.socket.recv(2048)
         except BlockingIOError:
             return
-        except OSError:  # nothing listens there; it may be about to start
+        except OSError:  # no socket listens there; the server may be starting
             return
         if frame[3:4] == bytes([COOKIE]) and frame[54:62] == self.frame[54:62]:
             self.has_answered = True
@@ -109,16 +110,16 @@ def answering(first, others, wait_s=WAIT_S):
 
 
 def of_family(hosts, kind):
-    """Return (address, port) of each host; an empty list if one has no address
-    of the family."""
+    """Return (address, port) of each host; an empty list if a host has no
+    address of the family."""
     found = [(ip, port) for ips, port in hosts
              for ip in [ip for ip in ips if addresses.family(ip) == kind][:1]]
     return found if len(found) == len(hosts) else []
 
 
 def choose(hosts):
-    """Return (address, port) of each of hosts, which are pairs of addresses and
-    a port."""
+    """Return (address, port) of each host; hosts are pairs of addresses and a
+    port."""
     v4, v6 = of_family(hosts, socket.AF_INET), of_family(hosts, socket.AF_INET6)
     if not v4 or not v6:  # the agent refuses a mixture
         return v4 or v6 or [(ips[0], port) for ips, port in hosts]

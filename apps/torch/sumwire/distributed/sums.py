@@ -8,7 +8,7 @@ from sumwire.distributed.local import DTYPES, GRACE_S, Stream
 
 
 class Sum:
-    """Hold one tensor on its way through the three steps.
+    """Hold one tensor during its three steps.
 
     work   torch's work on flat: the reduce-scatter, later the gather
     call   sumwire's Call for this rank's part; None: there is one machine
@@ -57,7 +57,8 @@ class Sums:
         return each
 
     def move(self):
-        """Pass on every tensor whose scatter has ended, without waiting."""
+        """Start the next step of every tensor whose scatter has ended, without
+        waiting."""
         while self.scattered and self.scattered[0].work.is_completed():
             self._pass_on()
 
@@ -126,9 +127,9 @@ class Sums:
 
 
 class StreamSums(Sums):
-    """Let the device's streams wait instead of threads.  A gather waits for
-    other machines, so gathers run on a stream of their own.  Meanwhile later
-    tensors are scattered and sent."""
+    """Let the device's streams wait instead of threads. A gather waits for
+    other machines, so gathers run on a stream of their own, while later tensors
+    are scattered and sent."""
 
     def __init__(self, *how, **more):
         super().__init__(*how, **more)
@@ -174,8 +175,8 @@ class StreamSums(Sums):
 
 
 def make(calls, local, cross, place, device, look, **more):
-    """Return StreamSums if streams can wait, otherwise Sums.  gloo works with
-    threads of the CPU, for which no stream can wait."""
+    """Return StreamSums if streams can wait, otherwise Sums. gloo uses CPU
+    threads, for which no stream can wait."""
     can_wait = local.kind == "nccl" and device is not None and device.can_hold
     return (StreamSums if can_wait else Sums)(
         calls, local, cross, place, device, look, **more)

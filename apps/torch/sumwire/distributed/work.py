@@ -89,7 +89,7 @@ class Kept(dist.Work):
 
 
 class Future(Kept):
-    """Serve torch with the end of a work, whose class has wait() and _join()."""
+    """Provide torch with the end of a work, whose class has wait() and _join()."""
     error = _end = _future = None  # _end: completed at the end
     _is_ended = False
 
@@ -210,7 +210,7 @@ class Work(Future):
     device reads and writes, so that their memory is not reused.  Device work
     that completes the results has a mark (follow)."""
 
-    # Until a call needs others.
+    # Used once a call needs other devices.
     device = None  # devices.Place
     blocks = False  # wait() blocks this thread, never a stream
     marks = ()  # local.Marks
@@ -303,7 +303,7 @@ class Work(Future):
             self.calls.note_copies(self.copies)
             self.copies = ()
         self.after, self._kept, self.on_error = None, [], None
-        if not self.device:  # for which a stream may still have to wait
+        if not self.device:  # a stream may still have to wait for it
             self.parts = ()  # a part may hold tensors of its own
         return self._finish()
 

@@ -155,7 +155,7 @@ class Members:
 
     def _tell_difference(self, operation, other):
         """Raise an error with the calls of the set's first member and of the
-        other one."""
+        differing one."""
         text = operation.words.encode()[:TEXT_BYTES]
         words = self.all_gather(torch.frombuffer(
             bytearray(text.ljust(TEXT_BYTES, b"\0")), dtype=torch.uint8))

@@ -134,7 +134,8 @@ class Call:
                 "priority": self.priority}
 
     def go_on(self):
-        """Continue with the call's own tensor: all ranks make the same call."""
+        """Continue with the call's own tensor, because all ranks make the same
+        call."""
         shared = self.place.made.get((self.key, self.stage))
         if shared is not None:
             self.begin(shared)
@@ -224,8 +225,8 @@ class Call:
             raise self.explained(e) from None
 
     def explained(self, error):
-        """Return the error with the call of this rank instead of the tags,
-        because a tag does not tell which call it stands for."""
+        """Return the error with this rank's call instead of the tags, because a
+        tag does not identify its call."""
         text = error.text
         if error.conflict == CONFLICTS["step"]:
             text = "tensor {}: rank {} makes another call than rank {}".format(

@@ -19,7 +19,7 @@ class Op:
 
 Average, Sum = Op("Average", "sum"), Op("Sum", "sum")
 Min, Max, Product = Op("Min", "min"), Op("Max", "max"), Op("Product", "prod")
-Adasum = Op("Adasum", None)  # only to be refused
+Adasum = Op("Adasum", None)  # exists only to be refused
 OPS = (Average, Sum, Min, Max, Product)
 
 

@@ -1,7 +1,7 @@
 # state.py - an optimizer's state as JSON and tensors
 # SPDX-License-Identifier: BSD-3-Clause
 """A pickle can execute code of the rank that sent it, so optimizer states
-travel as a tree of lists in JSON, with their tensors beside it."""
+travel as a tree of lists in JSON, and their tensors separately."""
 import numbers
 
 import torch
