@@ -104,11 +104,11 @@ static void conf_load__one_socket_twice(void **state)
 	struct said said;
 
 	refused(GOOD "[stats]\nsocket = agent.sock\n",
-		"[stats] socket: is that of [agent], too");
+		"[stats] socket: [agent] has the same socket");
 	refused(GOOD "[stats]\nsocket = /x\n",
-		"[port a] socket: is that of [stats], too");
+		"[port a] socket: [stats] has the same socket");
 	refused(GOOD "[agent]\nsocket = /x\n",
-		"[port a] socket: is that of [agent], too");
+		"[port a] socket: [agent] has the same socket");
 	/* a server's port has no agent; memif ports share a socket */
 	assert_int_equal(load("[node]\nrole = server\n" PORT
 			      "[port b]\nsocket = /x\nside = connect\nid = 1\n"

@@ -172,7 +172,7 @@ static void driver__is_missing_or_old(void **state)
 	load(s, 2);
 	s->fake[1]->driver = 0;
 	setenv("SUMWIRE_CUDART", "libcudart.so.13", 1);
-	check_no_device("libcudart.so.13 is there, but no driver");
+	check_no_device("libcudart.so.13 is installed, NVIDIA's driver is not");
 	s->fake[1]->driver = 12040;
 	check_no_device("is of CUDA 13.5, the driver of 12.4: CUDA driver");
 	s->fake[1]->driver = 13050;
@@ -236,7 +236,7 @@ static void device__has_a_number(void **state)
 
 	load(s, 2);
 	assert_int_equal(sw_back_cuda.open(NULL, 2, &b, why), SW_EINVAL);
-	assert_contains(why, "there is no device 2, but 2: 0 to 1");
+	assert_contains(why, "device 2 does not exist: there are 2, 0 to 1");
 	assert_int_equal(sw_back_cuda.open(NULL, 1, &b, why), 0);
 	assert_int_equal(s->fake[1]->current, 0);
 	sw_back_cuda.close(b);

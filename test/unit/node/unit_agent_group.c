@@ -85,7 +85,7 @@ static void attach__to_a_job_that_runs(void **state)
 
 	attach(s, 0, 1);
 	raw_await_end(&s->w[0], SW_EDGE_REFUSED, SW_EBUSY,
-		"local rank 0 of 2 is used by process");
+		"local rank 0 of 2 is already taken by process");
 	close(s->w[0].sock);
 	s->w[0] = mine;
 	close_scene(s);
