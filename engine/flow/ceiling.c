@@ -1,4 +1,4 @@
-/* ceiling.c - what the flows of a job may have under way together.
+/* ceiling.c - a limit that all flows of a job share.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/flow/ceiling.h"
 

@@ -9,12 +9,12 @@
 
 enum {
 	RATE_SHIFT = 20,
-	FEW = 4,          /* frames of a window that has no room to lose */
-	CURVE = 11,       /* it is at rounds^3 / 2^11 frames from the top */
-	FLAT = 32,        /* least rounds until it is at the top */
-	ROUNDS = 1 << 12, /* after which it grows no steeper */
-	LONG = 500000,    /* ns per quantum of a frame: a round counts twice */
-	TIMES = 64        /* that it counts at most */
+	FEW = 4,          /* frames that losses leave of a window */
+	CURVE = 11,       /* the curve is rounds^3 / 2^11 frames from the top */
+	FLAT = 32,        /* least rounds until the curve is at the top */
+	ROUNDS = 1 << 12, /* rounds after which the curve gets no steeper */
+	LONG = 500000, /* ns per quantum of a frame: the round counts twice */
+	TIMES = 64     /* most that a round counts */
 };
 
 static void begin_round(struct sw_congestion *c, uint64_t consumed)
@@ -29,7 +29,8 @@ static void begin_round(struct sw_congestion *c, uint64_t consumed)
 	c->is_used = false;
 }
 
-/* Something limits the path: no window that is open or doubles, any more. */
+/* Close an open window and end the calm state: a frame was lost or marked, so
+ * something limits the path. */
 static void close_window(struct sw_congestion *c, uint64_t consumed)
 {
 	if (c->is_open) {
@@ -40,9 +41,9 @@ static void close_window(struct sw_congestion *c, uint64_t consumed)
 	c->is_calm = false;
 }
 
-/* Frames that were lost had no room, so others do not take their places before
- * the round ends. Windows of few frames, as of many senders, would stand still.
- */
+/* The path had no room for the lost frames, so none replace them before the
+ * round ends. Windows of few frames, common with many senders, are exempt,
+ * because they would stall. */
 uint64_t sw_congestion_limit(const struct sw_congestion *c)
 {
 	uint64_t window = c->window / SW_CONGESTION_UNIT;
@@ -119,9 +120,9 @@ bool sw_congestion_ask(
 	       (!c->is_calm || consumed - c->settled >= c->half);
 }
 
-/* Set the pace: the window per round trip, and a 32nd to a quarter more, by
- * half of the queue's part of the round trip: a short queue takes no burst. In
- * steps of a frame or a 16th of the window. */
+/* Set the pace: the window per round trip, plus half of the queue's part of the
+ * round trip, a 32nd to a quarter, because a short queue absorbs no burst. A
+ * step is a frame or a 16th of the window, whichever is larger. */
 static void set_pace(struct sw_congestion *c, uint64_t consumed, uint64_t srtt)
 {
 	uint64_t step = sw_max64(
@@ -138,7 +139,7 @@ static void set_pace(struct sw_congestion *c, uint64_t consumed, uint64_t srtt)
 	c->gap_ns = srtt * step / c->window * 4 / 5;
 }
 
-/* Return the time that frames of this round spent in queues at least. */
+/* Return the least time that a frame of this round spent in queues. */
 static uint64_t queue_of(const struct sw_congestion *c)
 {
 	return c->round_ns != UINT64_MAX && c->round_ns > c->min_ns
@@ -151,13 +152,13 @@ static bool has_queue(const struct sw_congestion *c)
 	return queue_of(c) > c->min_ns / 16;
 }
 
-/* Return whether the queue is about as long as it ever was. */
+/* Return whether the queue is about as long as the longest recent one. */
 static bool has_long_queue(const struct sw_congestion *c)
 {
 	return has_queue(c) && queue_of(c) >= c->queue_ns - c->queue_ns / 4;
 }
 
-/* Return the part of the round that @n quanta are, of 2^16. */
+/* Return @n as a part of the round's quanta, in units of 2^-16. */
 static uint32_t part_of(const struct sw_congestion *c, uint32_t n)
 {
 	return (uint32_t)sw_min64(
@@ -182,7 +183,7 @@ static void start_curve(struct sw_congestion *c)
 	c->n_rounds = 0;
 }
 
-/* Shrink the window, or what was in use of it, by a part of 2^16. */
+/* Shrink the used part of the window by @by, in units of 2^-16. */
 static void shrink(struct sw_congestion *c, uint32_t by)
 {
 	uint64_t least = (uint64_t)c->frame * SW_CONGESTION_UNIT / 4;
@@ -198,8 +199,8 @@ static void shrink(struct sw_congestion *c, uint32_t by)
 	c->is_cut = true;
 }
 
-/* Frames were lost: shrink by 1/8 to 1/2, by twice the lost part, or so that
- * half of the queue is left. */
+/* Shrink the window after a round that lost frames: by twice the lost part or
+ * by half of the queue, whichever is more, within 1/8 to 1/2. */
 static void decrease(struct sw_congestion *c, uint32_t part)
 {
 	uint32_t by = 2 * part;
@@ -210,18 +211,19 @@ static void decrease(struct sw_congestion *c, uint32_t part)
 	shrink(c, by < 1 << 13 ? 1 << 13 : by > 1 << 15 ? 1 << 15 : by);
 }
 
-/* Frames were marked. The average begins with the first marks, since a window
- * that doubles marks many at once. */
+/* Shrink the window after a round with marks. The average begins with the first
+ * marks, since a window that doubles gets many marks at once. */
 static void heed_marks(struct sw_congestion *c, uint32_t part)
 {
 	if (c->is_slow || !c->marked_part)
 		c->marked_part = part;
 	shrink(c, c->marked_part / 2);
-	c->before = 0; /* a late frame does not undo it */
+	c->before = 0; /* a late frame does not undo this decrease */
 }
 
-/* Return the size after the rounds so far.  Past the top all windows grow alike
- * where round trips are long: flows come to have equal parts of a queue. */
+/* Return the curve's window after the rounds so far.  Where round trips are
+ * long, all windows grow alike past the top, so that flows approach equal parts
+ * of a queue. */
 static uint64_t curve(const struct sw_congestion *c, bool is_long)
 {
 	int64_t x = (int64_t)c->n_rounds - c->n_flat, n = c->n_flat;
@@ -233,8 +235,8 @@ static uint64_t curve(const struct sw_congestion *c, bool is_long)
 	return to > 0 ? (uint64_t)to : 0;
 }
 
-/* Return the most that a window grows in a round: a quarter; in long rounds
- * less, unless they are very long, since all that is too much is lost. */
+/* Return the largest growth of the window per round: a quarter.  In long rounds
+ * it is less, unless they are very long, since all excess frames are lost. */
 static uint64_t most_growth(const struct sw_congestion *c, uint64_t times)
 {
 	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;
@@ -244,10 +246,10 @@ static uint64_t most_growth(const struct sw_congestion *c, uint64_t times)
 		     : c->window / 4;
 }
 
-/* Grow along a cubic curve, which is flat where frames were lost last.  Without
- * a queue the path has room, so the curve is followed faster; and in long
- * rounds, so that it takes no more time. Near the longest queue little but the
- * curve makes the window grow. */
+/* Grow along a cubic curve, which is flat where frames were lost last.  Follow
+ * the curve faster without a queue, since the path has room, and in long
+ * rounds, so that the curve takes no more time.  If the queue is about as long
+ * as the longest recent one, grow little beyond the curve. */
 static void increase(struct sw_congestion *c, uint64_t srtt)
 {
 	uint32_t frame = c->frame * SW_CONGESTION_UNIT;
@@ -264,7 +266,7 @@ static void increase(struct sw_congestion *c, uint64_t srtt)
 	c->window = (uint32_t)sw_max64(to, c->window + least);
 }
 
-/* A window that was not used tells nothing about the path: let it fall. */
+/* Shrink a window that was not used: it says nothing about the path. */
 static void decay(struct sw_congestion *c)
 {
 	if (c->window <= SW_CONGESTION_START * SW_CONGESTION_UNIT)
@@ -293,15 +295,16 @@ void sw_congestion_undo(struct sw_congestion *c)
 
 static bool is_congestion(const struct sw_congestion *c)
 {
-	/* A queue that overflows while the window doubles drops many. */
+	/* A queue that overflows in slow start drops many frames. */
 	if (!c->n_lost || (c->is_slow && c->n_lost <= c->frame))
 		return false;
 	return c->lost_part > SW_CONGESTION_RANDOM ||
 	       c->round_ns == UINT64_MAX || has_long_queue(c);
 }
 
-/* In a slow start, grants may be the tighter limit, or the window is so large
- * that the path seems free. */
+/* Return whether the window may open: at its full size, or in slow start if
+ * grants are the tighter limit or the window is so large that the path seems
+ * free. */
 static bool may_open(const struct sw_congestion *c, uint64_t granted)
 {
 	uint32_t window = c->window / SW_CONGESTION_UNIT;
@@ -393,7 +396,7 @@ void sw_congestion_delays(
 	*most_ns = *least_ns + c->queue_ns;
 }
 
-/* Return a time about @ns, at random. */
+/* Return a random time between half and 3/2 of @ns. */
 static uint64_t about(const struct sw_congestion *c, uint64_t ns, uint64_t now)
 {
 	uint64_t seed = now ^ c->settled << 7;

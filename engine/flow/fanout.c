@@ -5,11 +5,11 @@
 #include "engine/flow/flow.h"
 
 enum {
-	BURST_PART = 8, /* part of a round trip whose late frames may leave at
+	BURST_PART = 8, /* frames late by this part of a round trip may leave at
 			   once */
 };
 
-/* A flow whose window may not be exceeded. */
+/* Return whether a window limits the flow: it has lost frames or got marks. */
 static bool is_limited(const struct sw_flow *f)
 {
 	return !f->congestion.is_open && !f->congestion.is_calm;
@@ -26,7 +26,8 @@ static void count(struct sw_flow *f)
 	f->fan.used = used;
 }
 
-/* Begin to take turns, or cease. */
+/* Let the flow take turns if a ceiling holds and a window limits the flow; else
+ * let it send without turns. */
 static void follow(struct sw_flow *f)
 {
 	bool is_low =
@@ -111,7 +112,7 @@ void sw_fanout_return(struct sw_flow *f)
 	count(f);
 }
 
-/* Hand out a frame. */
+/* Let @f send one frame. */
 static void hand(struct sw_fanout *t, struct sw_flow *f, uint64_t now_ns)
 {
 	uint64_t gap = f->frame * t->srtt_ns / t->ceiling.limit * 4 / 5;

@@ -22,11 +22,11 @@ void sw_flow_set_window(struct sw_flow *f, uint32_t bytes)
 
 	f->frame_bytes = f->params->payload;
 	f->frame = sw_quanta(f->frame_bytes);
-	if (f->backlog) /* then its window is among theirs */
+	if (f->backlog) /* then grants->windows includes its window */
 		f->grants->windows += (uint64_t)window - f->window;
 	f->window = window;
 	sw_congestion_refit(&f->congestion, f->frame);
-	/* A window of few frames must not wait for the sixteenth. */
+	/* A peer with a window of few frames needs ACKs earlier. */
 	f->ack_every = (uint32_t)sw_max64(
 		1, sw_min64(f->params->ack_every, frames / 6));
 }
@@ -40,7 +40,7 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	struct sw_grants *grants, bool is_far, uint64_t n_ctl)
 {
 	memset(f, 0,
-		offsetof(struct sw_flow, many)); /* a ring clears its own */
+		offsetof(struct sw_flow, many)); /* double_ring fills many */
 	f->params = params;
 	f->grants = grants;
 	if (grants)
@@ -68,8 +68,8 @@ static void begin_ring(struct sw_space *s, struct sw_sent *few)
 	s->most = SW_SENT_FEW / 2;
 }
 
-/* Double a ring into @to, which may be where it is: an entry keeps its index,
- * or moves to the new half, and the other index gets an empty one. */
+/* Double a ring into @to, which may be its present memory: each entry keeps its
+ * index or moves to the new half, and the other index gets an empty entry. */
 static void double_ring(struct sw_space *s, struct sw_sent *to)
 {
 	uint32_t size = s->mask + 1;
@@ -114,7 +114,7 @@ void sw_flow_restart(struct sw_flow *f)
 		sw_flow_wait(f);
 }
 
-/* --- grants that are shared --- */
+/* --- shared grants --- */
 
 static struct sw_queue *turns_of(const struct sw_flow *f)
 {
@@ -126,7 +126,7 @@ static uint32_t whole_frames(const struct sw_flow *f, uint64_t quanta)
 	return (uint32_t)quanta / f->frame * f->frame;
 }
 
-/* Round @quanta up to whole frames: a sender overdraws by less than one. */
+/* Round @quanta up to whole frames: a sender overdraws by less than a frame. */
 static uint32_t in_frames(const struct sw_flow *f, uint32_t quanta)
 {
 	return whole_frames(f, quanta + f->frame - 1);
@@ -142,8 +142,9 @@ static uint64_t share(const struct sw_flow *f)
 			  : f->window;
 }
 
-/* Budget that other flows have left, rounded down to whole frames. Expected
- * results may be late, so one frame per flow that holds none is set aside. */
+/* Return the budget that other flows have left, rounded down to whole frames.
+ * Expected results may be late, so set aside one frame per flow that holds
+ * nothing. */
 static uint32_t left_to(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
@@ -157,8 +158,8 @@ static uint32_t left_to(const struct sw_flow *f)
 	return whole_frames(f, left);
 }
 
-/* Under a ceiling, return what the flow may begin with: nothing with a backlog,
- * else its part of half of the ceiling, if each part is a frame. */
+/* Under a ceiling, return the quanta that the flow may begin with: its part of
+ * half of the ceiling, if that is at least a frame; 0 with a backlog. */
 static uint32_t start_below(const struct sw_flow *f)
 {
 	const struct sw_crowd *c = f->crowd;
@@ -183,9 +184,9 @@ static __attribute__((noinline)) uint32_t allowed_below(const struct sw_flow *f)
 	return (uint32_t)sw_min64(sw_min64(left, f->backlog), f->window);
 }
 
-/* Quanta that the flow may hold now: the peer's backlog, limited by the flow's
- * share (at least one frame) and by the budget left; and always what it may
- * begin with. */
+/* Return the quanta that the flow may hold now: the peer's backlog, limited by
+ * the flow's share (at least one frame) and by the budget left, but at least
+ * the quanta that each flow may begin with. */
 static uint32_t allowed(const struct sw_flow *f)
 {
 	const struct sw_grants *g = f->grants;
@@ -199,7 +200,7 @@ static uint32_t allowed(const struct sw_flow *f)
 	return (uint32_t)sw_min64(sw_max64(most, g->start), f->window);
 }
 
-/* Quanta granted and not yet consumed. */
+/* Return the quanta granted and not yet consumed. */
 static uint32_t open_grant(const struct sw_flow *f)
 {
 	return f->given > f->peer_consumed
@@ -211,7 +212,7 @@ static void note_held(struct sw_flow *f)
 {
 	struct sw_grants *g = f->grants;
 	uint32_t open = open_grant(f);
-	/* A sender with a backlog is about to use what it began with. */
+	/* A sender with a backlog is about to use its first quanta. */
 	uint32_t start = f->is_crowded && f->backlog ? 0 : g->start;
 	uint32_t held = open > start ? in_frames(f, open - start) : 0;
 
@@ -285,15 +286,16 @@ void sw_flow_give(struct sw_flow *f)
 	if (!f->backlog || !turns_of(f)->first)
 		give_share(f);
 	else
-		give(f, 0); /* others are first */
+		give(f, 0); /* waiting flows come first */
 	if (is_short(f) && !f->turn.is_waiting)
 		sw_queue_add(turns_of(f), &f->turn, f);
 }
 
 /* --- crowds --- */
 
-/* The ceiling begins to hold, or ceases: flows wait elsewhere, and what each
- * may begin with has changed. */
+/* Begin or cease to apply the ceiling to the crowd's grants: recompute the
+ * budget that each flow holds, and move the waiting flows to the other queue.
+ */
 static void set_crowded(struct sw_crowd *c, bool is_crowded)
 {
 	struct sw_queue *from = is_crowded ? &c->grants->turns : &c->turns;
@@ -316,7 +318,7 @@ static void set_crowded(struct sw_crowd *c, bool is_crowded)
 	sw_crowd_list(c);
 }
 
-/* Return what has passed since the flows began. */
+/* Return the quanta that the peers have consumed since the flows began. */
 static uint64_t passed(const struct sw_crowd *c)
 {
 	uint64_t sum = 0;
@@ -326,7 +328,8 @@ static uint64_t passed(const struct sw_crowd *c)
 	return sum;
 }
 
-/* Return what passes in a round trip, at most the budget; 0: not yet known. */
+/* Return the quanta that the peers consume per round trip, at most the budget;
+ * 0: not yet known. */
 static uint64_t per_round(const struct sw_crowd *c, uint64_t srtt_ns)
 {
 	uint64_t age_ns = *c->now_ns - c->ceiling.begun_ns;
@@ -342,7 +345,7 @@ void sw_flow_missed(struct sw_flow *f, uint64_t now_ns)
 	struct sw_crowd *c = f->crowd;
 	uint64_t srtt_ns = f->srtt_ns ? f->srtt_ns : f->params->rto_min, now;
 
-	/* Under a new ceiling, grants of before may still be in use. */
+	/* Grants from before the ceiling began may still be in use. */
 	if (!c || !f->grants || f->params->is_unlimited ||
 		(f->is_crowded && c->used > c->ceiling.limit + f->frame))
 		return;
@@ -439,7 +442,8 @@ bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h)
 			       (h->psn - last <= SW_PSN_SKIP && h->psn > far)));
 }
 
-/* Record the number of @h, which is not next. Returns whether it counts. */
+/* Record the number of @h, which sw_flow_is_next has rejected. Returns whether
+ * the frame is newer than all before it. */
 static __attribute__((noinline)) bool note_far(
 	struct sw_flow *f, const struct sw_header *h)
 {
@@ -466,9 +470,9 @@ bool sw_flow_rx(struct sw_flow *f, const struct sw_header *h)
 	else if (!note_far(f, h))
 		return false; /* ignore the stale counts of a late or duplicate
 				 frame */
-	/* The newest frame of a space may still be minutes old. A sender cannot
-	 * have consumed more than its grant, so a larger count is an old one
-	 * seen over a wrap. */
+	/* Even the newest frame of a space may be minutes old. A sender cannot
+	 * have consumed more than its grant, so a larger count is a stale one
+	 * that has wrapped. */
 	if (used > 0 && used <= SW_CREDIT_MAX)
 		f->peer_consumed += (uint32_t)used;
 	if (f->grants) {

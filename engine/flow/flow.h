@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A flow joins one worker lcore and one server lcore, and is the same at both
- * ends. It delivers frames at least once, in any order. The cell decides what a
- * frame means and does not rely on a correct flow.
+ * ends. It delivers frames at least once, in any order. The cell interprets the
+ * frames and does not rely on a correct flow.
  *
  * Numbers. Each class has a space of packet numbers: 48 bits, from 1, never
  * reused; a retransmission gets a new number. Each space has its own SACK, RTT
@@ -17,21 +17,22 @@
  * grant. grant = highest consumed seen + window. The receiver holds nothing
  * back, because it folds each contribution on arrival. If grants were lost, a
  * sender with nothing in flight may send one frame without credit to ask for
- * new ones. If its peer knows what it has to send, it waits longer before it
- * asks. A sender that exceeds its grant is policed.
+ * new ones. A sender whose peer knows its backlog waits longer before it asks.
+ * The receiver polices a sender that exceeds its grant.
  *
  * Incast. The flows of a receiver share one budget of grants, so that their
- * bursts fit the queue before it. A flow receives its share of the budget for
- * what its peer has to send, in whole frames; when the budget is used up, flows
- * wait in turn. Each PUSH tells the server the backlog behind it, and an idle
- * flow may begin with SW_FLOW_START quanta. A worker knows which results to
- * expect and grants only these. It keeps one frame of budget for each server
- * that holds none, because other members may delay the results that it expects.
+ * bursts fit the queue in front of the receiver. A flow receives its share of
+ * the budget for its peer's backlog, in whole frames; when the budget is used
+ * up, flows wait in turn. Each PUSH tells the server the backlog behind it, and
+ * an idle flow may begin with SW_FLOW_START quanta. A worker knows which
+ * results to expect and grants only these. It sets aside one frame of budget
+ * for each server that holds none, because other members may delay the expected
+ * results.
  *
- * Crowds. The queue may be shorter than the budget, or lie elsewhere on the way
- * of one job. When many flows of a job lose frames, a ceiling (ceiling.h) holds
- * for what they are granted together. They then wait in a queue of their own,
- * and one with a backlog begins with nothing.
+ * Crowds. The queue may be shorter than the budget, or lie elsewhere on the
+ * path of one job. When many flows of a job lose frames, a ceiling (ceiling.h)
+ * limits the sum of their grants. These flows then wait in the crowd's queue,
+ * and a flow with a backlog begins with no grant.
  */
 #ifndef SW_ENGINE_FLOW_FLOW_H
 #define SW_ENGINE_FLOW_FLOW_H
@@ -52,17 +53,17 @@ enum {
 	SW_CREDIT_MAX = 1 << 20, /* quanta; ignore a larger grant */
 	SW_CREDIT_SLACK = 1024,  /* quanta accepted beyond the grant */
 	SW_FLOW_START = 256,     /* quanta that an idle sender may begin with */
-	SW_FLOW_HASTE = 1024,    /* flows with such a share wait for no grant */
+	SW_FLOW_HASTE = 1024,    /* flows with this share get grants at once */
 };
 
 /* The budget of grants of one receiver, which its flows share. */
 struct sw_grants {
-	uint32_t start;   /* quanta that each flow may hold besides */
-	uint32_t whole;   /* quanta that fit the queue */
-	uint32_t total;   /* quanta that may be granted and not consumed */
-	uint32_t used;    /* quanta granted and not consumed */
-	uint32_t n_idle;  /* flows that hold none */
-	uint64_t windows; /* sum over flows with a backlog */
+	uint32_t start;  /* quanta that each flow may hold outside the budget */
+	uint32_t whole;  /* quanta that fit the queue */
+	uint32_t total;  /* quanta that may be granted and not consumed */
+	uint32_t used;   /* quanta granted and not consumed */
+	uint32_t n_idle; /* flows that hold nothing */
+	uint64_t windows; /* sum of the windows of flows with a backlog */
 	struct sw_queue turns;
 	struct sw_crowd *crowds; /* crowds with a ceiling */
 };
@@ -79,8 +80,8 @@ static inline void sw_grants_init(struct sw_grants *g, uint64_t bytes)
 }
 
 /* sw_grants_divide - set the quanta that each of @n flows may begin with. If
- * SW_FLOW_START for each exceeds the budget, flows begin with half of the
- * budget, which is then taken out of it. */
+ * SW_FLOW_START for each exceeds the budget, the flows divide half of the
+ * budget to begin with and share the other half. */
 static inline void sw_grants_divide(struct sw_grants *g, uint32_t n)
 {
 	uint32_t start = g->whole / 2 / n;
@@ -101,8 +102,8 @@ struct sw_space {
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */
 	uint64_t srtt_ns, rttvar_ns; /* 0: no sample yet */
-	uint64_t longest_ns;         /* longest sample of late */
-	uint64_t fall_psn; /* it falls when this number is acknowledged */
+	uint64_t longest_ns;         /* longest recent sample */
+	uint64_t fall_psn; /* longest_ns falls when this is acknowledged */
 	uint32_t backoff;  /* doublings of the RTO */
 	uint32_t n_open;
 	/* receiving */
@@ -115,18 +116,18 @@ struct sw_space {
 				   frames */
 	uint32_t n_unacked;
 	bool is_ack_urgent;
-	uint16_t n_marked; /* received with a mark */
-	uint16_t n_told;   /* of ours, as the peer said last */
+	uint16_t n_marked; /* frames received with a mark */
+	uint16_t n_told;   /* our marked frames, as the peer last said */
 	/* Ring of the frames sent last, by number: SW_SENT_FEW to SW_SENT_RING
-	 * entries, a power of two. It grows when more than @most frames are in
-	 * flight, half of its size, so that it knows lost ones for a while. It
-	 * has one empty entry until the first frame. */
+	 * entries, a power of two. It grows when more than @most frames, half
+	 * of its size, are in flight, so it knows lost frames for a while.
+	 * Until the first frame, the ring has one empty entry. */
 	uint32_t mask, most; /* mask: one less than its entries */
 	struct sw_sent *sent;
 };
 
-/* sw_space_sent - return the entry of number @psn, or of one that is as many
- * frames away as the ring has entries, or a multiple of that. */
+/* sw_space_sent - return the entry for number @psn. It may hold a number that
+ * differs from @psn by a multiple of the ring's size. */
 static inline struct sw_sent *sw_space_sent(
 	const struct sw_space *s, uint64_t psn)
 {
@@ -156,26 +157,26 @@ struct sw_flow {
 	uint32_t window;            /* quanta; our largest grant */
 	struct sw_grants *grants;   /* budget that it shares; NULL: none */
 	struct sw_crowd *crowd;     /* the flows of its job; NULL: none */
-	struct sw_flow *next;       /* of the crowd */
-	struct sw_queued turn;      /* to receive a grant */
+	struct sw_flow *next;       /* next flow of the crowd */
+	struct sw_queued turn;      /* its wait for a grant */
 	uint32_t frame_bytes;       /* payload of a full frame */
 	uint32_t frame;             /* its quanta */
 	uint32_t backlog;           /* quanta that the peer still has to send */
 	uint32_t held;              /* our part of grants->used */
-	uint32_t lossy_period;      /* the last one in which frames were lost */
+	uint32_t lossy_period;      /* last period in which frames were lost */
 	uint32_t ack_every;
-	uint64_t rx_psn[SW_N_SPACES]; /* highest number believed, whatever the
-					 verdict */
+	uint64_t rx_psn[SW_N_SPACES]; /* highest number believed, also of
+					 rejected frames */
 	uint64_t ctl_next;
 	uint64_t peer_gap_ns;
 	uint64_t srtt_ns; /* smoothed over the samples of all spaces */
 	uint64_t n_timeouts;
 	uint64_t n_missed;    /* the peer's frames that have not arrived */
-	uint64_t blocked_ns;  /* time since it is blocked, 0: it is not */
+	uint64_t blocked_ns;  /* when the flow became blocked; 0: it is not */
 	uint64_t tick_at_ns;  /* time of the first timer */
 	uint8_t open_mask;    /* spaces with open entries */
 	uint8_t unacked_mask; /* spaces with frames to acknowledge */
-	bool is_patient;      /* the peer knows what we have to send */
+	bool is_patient;      /* the peer knows our backlog */
 	bool may_ask;         /* may send a frame without credit */
 	bool is_asked;        /* the peer wants an ACK at once */
 	bool is_far;          /* frames leave the machine */
@@ -184,9 +185,9 @@ struct sw_flow {
 	struct sw_fan fan;
 	struct sw_space space[SW_N_CLASSES];
 	uint64_t far_psn[SW_N_SPACES]; /* not yet believed, if above rx_psn */
-	/* Round trips of all flows of an engine; NULL: nobody counts them. */
+	/* Round-trip times of all flows of an engine; NULL: not counted. */
 	struct sw_histogram *rtts;
-	/* Rings: all begin in few; one that grows moves to many, so a flow
+	/* Each ring begins in few and moves to many when it grows, so a flow
 	 * touches only the memory that it needs. */
 	struct sw_sent none; /* the ring of a space before its first frame */
 	struct sw_sent few[SW_N_CLASSES][SW_SENT_FEW];
@@ -195,16 +196,16 @@ struct sw_flow {
 
 enum sw_fate { SW_ACKED, SW_LOST };
 
-/* Callback: the fate of @n frames, which were sent one after the other, is
- * known. */
+/* Callback: take the fate of @n frames, in the order in which they were sent.
+ */
 typedef void (*sw_fate_fn)(void *ctx, const struct sw_sent *const *sent,
 	uint32_t n, enum sw_fate fate);
 
 /* sw_flow_init - initialize a flow.
  * @params  borrowed
- * @grants  shared budget, borrowed until sw_flow_fini, which returns what the
- *          flow holds; NULL: none
- * @is_far  frames leave the machine, so a window limits what is in flight
+ * @grants  shared budget, borrowed until sw_flow_fini, which returns the part
+ *          that the flow holds; NULL: none
+ * @is_far  frames leave the machine, so a window limits the frames in flight
  * @n_ctl   control frames already numbered elsewhere */
 void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
 	struct sw_grants *grants, bool is_far, uint64_t n_ctl);
@@ -213,8 +214,8 @@ void sw_flow_init(struct sw_flow *f, const struct sw_params *params,
  * frames keep counting, so that late frames are recognized. */
 void sw_flow_restart(struct sw_flow *f);
 
-/* sw_flow_note_rtts - count round-trip times in @h, which is borrowed: one in
- * each round trip, and each that is longer than those before. */
+/* sw_flow_note_rtts - count round-trip times in the borrowed @h: one sample per
+ * round trip, and each sample above the longest recent one. */
 static inline void sw_flow_note_rtts(struct sw_flow *f, struct sw_histogram *h)
 {
 	f->rtts = h;
@@ -226,12 +227,12 @@ void sw_flow_fini(struct sw_flow *f);
  * valid. @bytes must not exceed the params' window. */
 void sw_flow_set_window(struct sw_flow *f, uint32_t bytes);
 
-/* sw_flow_refit - the payload of the params has changed. */
+/* sw_flow_refit - adapt the flow when the payload of the params has changed. */
 void sw_flow_refit(struct sw_flow *f);
 
 /* sw_flow_can_send - return whether @class has credit and a free packet number.
- * Without credit, one frame may go when none is in flight and grants seem lost:
- * it tells the peer what was consumed, and the peer answers with new grants. */
+ * Without credit, one frame may leave when none is in flight and grants seem
+ * lost: it carries consumed, and the peer answers with new grants. */
 static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 {
 	const struct sw_space *s = &f->space[class];
@@ -246,13 +247,13 @@ static inline bool sw_flow_can_send(const struct sw_flow *f, uint32_t class)
 
 /* Causes of a stall: a sender has data that it may not send. */
 enum sw_stall {
-	SW_STALL_GRANT,  /* it has used up its grant */
-	SW_STALL_WINDOW, /* and its congestion window */
-	SW_STALL_FLIGHT, /* and the frames that may be in flight */
+	SW_STALL_GRANT,  /* the grant is used up */
+	SW_STALL_WINDOW, /* the congestion window is full */
+	SW_STALL_FLIGHT, /* the ring of frames in flight is full */
 	SW_N_STALLS,
 };
 
-/* sw_flow_stall - return why data may not be sent, if not sw_flow_can_send. */
+/* sw_flow_stall - return why sw_flow_can_send has returned false. */
 static inline enum sw_stall sw_flow_stall(const struct sw_flow *f)
 {
 	if (f->consumed >= f->granted)
@@ -261,12 +262,13 @@ static inline enum sw_stall sw_flow_stall(const struct sw_flow *f)
 						  : SW_STALL_FLIGHT;
 }
 
-/* sw_flow_grow - let the ring of @class grow until @max more frames may be in
- * flight, or it has its full size. Returns how many of them may. */
+/* sw_flow_grow - grow the ring of @class until it has room for @max more frames
+ * in flight, or has its full size. Returns how many more frames fit, at most
+ * @max. */
 uint32_t sw_flow_grow(struct sw_flow *f, uint32_t class, uint32_t max);
 
-/* sw_flow_room - return how many of @max full frames of @class may be sent, if
- * sw_flow_can_send. The ring has room for them then. */
+/* sw_flow_room - return how many of @max full frames of @class may be sent, and
+ * make room for them in the ring. Call it only if sw_flow_can_send. */
 static inline uint32_t sw_flow_room(
 	struct sw_flow *f, uint32_t class, uint32_t max)
 {
@@ -285,19 +287,19 @@ static inline uint32_t sw_flow_room(
 	return (uint32_t)n;
 }
 
-/* sw_flow_block - note that data waits. If there is no credit, and no frame in
- * flight that could bring some, a frame may ask for it after rto_min
- * (sw_flow_tick). Returns whether that is so and was not so before. */
+/* sw_flow_block - note that data waits. If the flow has no credit and no frame
+ * in flight that could bring some, sw_flow_tick lets a frame ask for credit
+ * after rto_min. Returns whether this call began that wait. */
 bool sw_flow_block(struct sw_flow *f, uint64_t now_ns);
 
-/* sw_flow_takes_turns - return whether it sends in turn with others of its
- * crowd (fanout.h). */
+/* sw_flow_takes_turns - return whether the flow sends in turn with other flows
+ * of its crowd (fanout.h). */
 static inline bool sw_flow_takes_turns(const struct sw_flow *f)
 {
 	return f->congestion.turn != UINT64_MAX;
 }
 
-/* sw_flow_may_ask - return whether a frame may go without credit. */
+/* sw_flow_may_ask - return whether a frame may leave without credit. */
 static inline bool sw_flow_may_ask(const struct sw_flow *f)
 {
 	return f->may_ask;
@@ -309,8 +311,8 @@ static inline bool sw_flow_is_paced(const struct sw_flow *f)
 	return f->congestion.rate != 0;
 }
 
-/* sw_flow_wait - do not ask for credit at once, because the peer knows what we
- * have to send and grants it in turn. */
+/* sw_flow_wait - let the flow wait before it asks for credit, because the peer
+ * knows its backlog and grants credit in turn. */
 static inline void sw_flow_wait(struct sw_flow *f)
 {
 	f->is_patient = true;
@@ -369,8 +371,8 @@ static inline void sw_flow_open(
 /* sw_flow_send - number a data frame and charge its credit. Fills psn, consumed
  * and grant of @h, whose class, key, round and payload_len are set. @cell is
  * returned with the frame's fate.
- * sw_flow_send_in - do so in sw_flow_space of the frame's class, which is found
- * once for a run, for which sw_flow_room has made room. */
+ * sw_flow_send_in - like sw_flow_send, for the frames of a run: the caller
+ * finds the class's sw_flow_space once, and sw_flow_room has made room. */
 static inline struct sw_space *sw_flow_space(struct sw_flow *f, uint32_t class)
 {
 	return &f->space[class];
@@ -417,8 +419,8 @@ static inline bool sw_flow_is_shared(const struct sw_flow *f)
 	return f->grants != NULL;
 }
 
-/* sw_flow_expect - add @quanta, which may be negative, to what the peer still
- * has to send. */
+/* sw_flow_expect - add @quanta, which may be negative, to the peer's backlog.
+ */
 void sw_flow_expect(struct sw_flow *f, int32_t quanta);
 
 /* sw_flow_missed - note that a frame of the peer was lost. */
@@ -436,7 +438,7 @@ static inline bool sw_grants_are_awaited(const struct sw_grants *g)
 }
 
 /* sw_grants_crowds - return the first crowd with a ceiling; NULL: none.
- * sw_grants_turns - return the queue of flows whose crowds have none. */
+ * sw_grants_turns - return the queue of flows whose crowds have no ceiling. */
 static inline struct sw_crowd *sw_grants_crowds(const struct sw_grants *g)
 {
 	return g->crowds;
@@ -484,8 +486,8 @@ bool sw_flow_is_far_newer(const struct sw_flow *f, const struct sw_header *h);
 
 /* sw_flow_is_newer - return whether the number of @h is newer than all before
  * it in its space and plausible. Control frames of a session begin with any
- * number, and each stands alone: one that skips numbers is accepted, but the
- * skipped ones do not count as late until a second one follows. */
+ * number, and each stands alone: a frame that skips numbers is accepted, but
+ * the skipped numbers do not count as old until a second frame follows. */
 static inline bool sw_flow_is_newer(
 	const struct sw_flow *f, const struct sw_header *h)
 {
@@ -546,9 +548,9 @@ static inline uint32_t sw_flow_within(
 	return i;
 }
 
-/* sw_flow_accept - note that a data frame was folded or written, so that it
- * gets acknowledged. If its number is far from those received, it is not; its
- * sender retransmits it with a number that follows. */
+/* sw_flow_accept - note that a data frame was folded or written, so that an ACK
+ * reports it. If its number is far from the received numbers, no ACK does, and
+ * its sender retransmits it with a number that follows. */
 void sw_flow_accept_any(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
 
@@ -598,8 +600,8 @@ static inline void sw_flow_accept_run(struct sw_flow *f,
 	}
 }
 
-/* sw_flow_mark - note that @n frames of the flow came marked by ECN: the next
- * ACK says so, if they are data. */
+/* sw_flow_mark - note that @n frames arrived with an ECN mark: the next ACK
+ * reports them, if they are data frames. */
 static inline void sw_flow_mark(struct sw_flow *f, uint32_t class, uint32_t n)
 {
 	if (class < SW_N_CLASSES)
@@ -682,17 +684,17 @@ static inline uint64_t sw_flow_n_timeouts(const struct sw_flow *f)
 	return f->n_timeouts;
 }
 
-/* Frames of both ways since the flow began, about. */
+/* Approximate counts of frames in both directions since the flow began. */
 struct sw_flow_losses {
 	uint64_t sent, lost;       /* ours */
 	uint64_t queued;           /* lost while a queue had grown */
 	uint64_t numbered, missed; /* the peer's, up to the newest one */
 };
 
-/* sw_flow_losses - count what was lost. */
+/* sw_flow_losses - return the counts of sent, received and lost frames. */
 struct sw_flow_losses sw_flow_losses(const struct sw_flow *f);
 
-/* The limits of a sender now, in bytes of frames. */
+/* The present limits of a sender, in bytes of frames. */
 struct sw_flow_view {
 	uint64_t window;  /* congestion's; 0: it does not limit the flow */
 	uint64_t granted; /* granted and not consumed */

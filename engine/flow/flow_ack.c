@@ -6,7 +6,7 @@
 #include "engine/flow/flow.h"
 
 /* Timeouts in a row that repeat the oldest frame alone.  A queue may grow by
- * many round-trip times at once, so the others need not be lost. */
+ * many round-trip times at once, so later frames need not be lost. */
 enum { PROBES = 2 };
 
 /* The longest sample falls by this part of its difference to the newest. */
@@ -19,8 +19,8 @@ static void wake(struct sw_flow *f, uint64_t at_ns)
 	f->tick_at_ns = sw_min64(f->tick_at_ns, at_ns);
 }
 
-/* Age at which a frame is lost if a later one was acknowledged: 5/4 of the RTT
- * and some room for reordering (RACK, RFC 8985 §6.2). */
+/* Return the age at which a frame is lost if a later one was acknowledged: 5/4
+ * of the RTT and some room for reordering (RACK, RFC 8985 §6.2). */
 static uint64_t overtaken_after(
 	const struct sw_flow *f, const struct sw_space *s)
 {
@@ -53,8 +53,8 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	uint64_t rto = s->srtt_ns ? asked + late_after(f, s) : p->rto_first;
 
 	/* The frames of a small window ask for their ACKs, and a probe costs
-	 * little.  If data has run out before the window was full, the last
-	 * frame has not asked, perhaps, and its ACK may be late. */
+	 * little.  If data ran out before the window was full, the last frame
+	 * may not have asked, and its ACK may be late. */
 	if (!s->backoff && s->srtt_ns &&
 		!sw_congestion_is_open(&f->congestion)) {
 		if (sw_congestion_has_room(&f->congestion, f->consumed))
@@ -73,7 +73,7 @@ static uint64_t rto_of(const struct sw_flow *f, const struct sw_space *s)
 	return rto - spread(s, rto);
 }
 
-/* Time at which the oldest frame in flight of a space is lost. */
+/* Return the time at which the oldest frame in flight of a space is lost. */
 static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	return sw_space_sent(s, s->oldest)->t_ns +
@@ -81,8 +81,8 @@ static uint64_t lost_at(const struct sw_flow *f, const struct sw_space *s)
 					     : rto_of(f, s));
 }
 
-/* Time of the next check for losses: a frame is lost rto_min after it was sent
- * at the earliest, or when later frames were acknowledged. */
+/* Return the time of the next check for losses: a frame is lost at the earliest
+ * rto_min after it was sent, or when later frames were acknowledged. */
 static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	return sw_space_sent(s, s->oldest)->t_ns +
@@ -90,10 +90,10 @@ static uint64_t look_at(const struct sw_flow *f, const struct sw_space *s)
 					     : f->params->rto_min);
 }
 
-/* Delay of the ACK. Two RTTs are early enough, an eighth of a long one as well;
- * with many flows, more ACKs would take the place of data. While answers flow,
- * which acknowledge as well, the delay counts from the last answer. The last
- * frame was likely answered, so its ACK may be late. */
+/* Return when the ACK is due: after two RTTs, or an eighth of a long RTT. With
+ * many flows, more ACKs would take the place of data. While answers flow, which
+ * also acknowledge, the delay counts from the last answer. The last frame was
+ * likely answered, so its ACK may be late. */
 static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 {
 	const struct sw_params *p = f->params;
@@ -111,7 +111,7 @@ static uint64_t ack_at(const struct sw_flow *f, const struct sw_space *s)
 		s->t_answered_ns + delay, s->t_unacked_ns + late_after(f, s));
 }
 
-/* --- frames in: what is acknowledged, and when --- */
+/* --- received frames: which to acknowledge, and when --- */
 
 /* Make @psn the largest received number; the numbers between have not arrived.
  */
@@ -126,9 +126,9 @@ static void skip_to(struct sw_space *s, uint64_t psn)
 	s->largest = psn;
 }
 
-/* Return whether to accept a frame's number. One far from those received needs
- * a second one that follows it: ahead, where all between was lost, or behind,
- * where the largest was forged. A duplicate never leads back. */
+/* Return whether to accept a frame's number. A number far from the received
+ * ones needs a second number that follows it: ahead, if all frames between were
+ * lost, or behind, if the largest was forged. A duplicate never leads back. */
 static bool is_believed(struct sw_space *s, uint64_t psn, bool is_new)
 {
 	uint64_t skip = is_new ? SW_PSN_SKIP : 1;
@@ -151,7 +151,7 @@ static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
 
 	if (!is_believed(s, psn, is_new))
 		return;
-	s->is_ack_urgent |= psn != s->largest + 1; /* a gap, late, or twice */
+	s->is_ack_urgent |= psn != s->largest + 1; /* gap, late, duplicate */
 	if (psn > s->largest || s->largest - psn > SW_SACK_BITS) {
 		if (psn > s->largest + 1) {
 			f->n_missed += psn - s->largest - 1;
@@ -247,7 +247,7 @@ uint32_t sw_flow_build_ack(struct sw_flow *f, uint64_t now_ns, uint64_t gap_ns,
 	return n;
 }
 
-/* --- frames out: what became of them --- */
+/* --- sent frames: acknowledged or lost --- */
 
 static __attribute__((noinline)) void note_rtt(
 	const struct sw_flow *f, uint64_t rtt)
@@ -341,7 +341,7 @@ void sw_flow_resolve_open(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	struct sw_space *s = &f->space[class];
 
 	/* The answer may have waited for other members, so its time is a sample
-	 * only if it is close to the others, or the first. */
+	 * only if it is the first or close to earlier samples. */
 	if (is_first && (!s->srtt_ns || now_ns - e->t_ns <=
 						s->srtt_ns + 4 * s->rttvar_ns))
 		sample_rtt(f, s, now_ns - e->t_ns);
@@ -367,7 +367,7 @@ static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 	fate(ctx, &lost, 1, SW_LOST);
 }
 
-/* Lose open entries from @oldest up to, not with, @end that are @age old. */
+/* Declare the open frames before @end lost that are at least @age old. */
 static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
 	uint64_t age, uint64_t now_ns, sw_fate_fn fate, void *ctx)
 {
@@ -379,13 +379,13 @@ static void lose_older(struct sw_flow *f, uint32_t class, uint64_t end,
 		if (!e->is_open)
 			continue;
 		if (now_ns - e->t_ns < age)
-			return; /* the ones after it are younger */
+			return; /* later frames are younger */
 		lose(f, class, e, now_ns, fate, ctx);
 	}
 }
 
-/* Send the oldest frame again, as a probe: its ACK tells what else was lost, if
- * anything was. */
+/* Retransmit the oldest frame as a probe: its ACK tells whether other frames
+ * were lost, and which. */
 static void probe(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 	sw_fate_fn fate, void *ctx)
 {
@@ -421,8 +421,8 @@ static __attribute__((noinline)) uint64_t largest_sent(
 	return k->largest - psn <= SW_SACK_BITS ? psn : 0;
 }
 
-/* Return from which number on @k acknowledges all up to its largest, as far as
- * one word tells. */
+/* Return the number from which on @k acknowledges all frames up to its largest,
+ * as far as its first word tells. */
 static uint64_t sacked_from(const struct sw_sack *k)
 {
 	uint64_t gaps = ~k->bits[0];
@@ -456,7 +456,7 @@ static uint32_t close_sacked(struct sw_flow *f, const struct sw_sack *k,
 	return n;
 }
 
-/* A queue on the way has marked some of our frames. */
+/* Take the count of our frames that a queue on the path has marked. */
 static __attribute__((noinline)) void note_marks(
 	struct sw_flow *f, struct sw_space *s, uint16_t n_marked)
 {
@@ -479,7 +479,7 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	if ((e->is_open || e->is_lost) && e->psn == k->largest &&
 		now_ns - e->t_ns > delay)
 		sample_rtt(f, s, now_ns - e->t_ns - delay);
-	if (e->is_lost && e->psn == k->largest) { /* it was late */
+	if (e->is_lost && e->psn == k->largest) { /* it was only late */
 		e->is_lost = false;
 		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
@@ -547,7 +547,7 @@ static void tick_space(struct sw_flow *f, uint32_t class, uint64_t now_ns,
 			(s->backoff > PROBES || f->consumed >= f->granted ||
 				!sw_congestion_has_room(
 					&f->congestion, f->consumed)))
-			/* All frames of a burst are lost, not the first. */
+			/* Lose all frames of a burst, not only the first. */
 			lose_older(f, class, s->next_psn,
 				rto - sw_min64(rto / 8, late_after(f, s)),
 				now_ns, fate, ctx);

@@ -1,4 +1,4 @@
-/* losses.c - notice that a path loses many frames, and tell why it may.
+/* losses.c - notice that a path loses many frames, and name the likely cause.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/flow/losses.h"
 
@@ -7,12 +7,12 @@
 #include "engine/base/bytes.h"
 
 enum {
-	FRAMES = 200, /* fewer in a period say nothing */
+	FRAMES = 200, /* do not judge a period with fewer frames */
 	BEGIN_PPM = 10000,
 	END_PPM = 5000,
 };
 
-/* Take the counts of a way.  Returns whether an episode begins. */
+/* Take the counts of one way.  Returns whether an episode begins. */
 static bool take_count(struct sw_losses_count *c, uint64_t all, uint64_t lost)
 {
 	uint64_t ppm;

@@ -1,10 +1,10 @@
-/* losses.h - notice that a path loses many frames, and tell why it may.
+/* losses.h - notice that a path loses many frames, and name the likely cause.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Every SW_LOSSES_NS a peer's counts of frames are compared with those of the
- * last look, once for the frames that we sent and once for those that the peer
+ * Every SW_LOSSES_NS, sw_losses_look compares the flow's counts with those of
+ * the last look, separately for the frames that we sent and those that the peer
  * sent.  An episode begins with more than 1 % lost, and ends with less than
- * 0.5 %.  Each is told once. */
+ * 0.5 %.  Each episode is reported once. */
 #ifndef SW_ENGINE_FLOW_LOSSES_H
 #define SW_ENGINE_FLOW_LOSSES_H
 

@@ -41,8 +41,8 @@ static void add_bytes(const struct sw_stensor *t, struct sw_kept *k,
 	k->n_updates++;
 }
 
-/* Note that a member has pushed the first broadcast; when all have, mark the
- * answer for all. */
+/* Note that a member has pushed the first broadcast; when all members have,
+ * mark the answer for all of them. */
 static enum sw_push_verdict start(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_kept *k, uint32_t member, uint32_t local)
 {

@@ -9,9 +9,9 @@
  *
  * The server folds only the next round of a member. A member has one push per
  * chunk in flight and pushes again only when it holds the answer. So no delta
- * is overtaken, lost or folded twice, and values that a member receives never
- * go back: the server builds the answer to round r before the member pushes r +
- * 1, and the answer to r + 1 after it has folded r + 1.
+ * is overtaken, lost or folded twice, and a member never receives an older
+ * value after a newer one: the server builds the answer to round r before the
+ * member pushes r + 1, and the answer to r + 1 after it has folded r + 1.
  *
  * BytePS (OSDI'20) section 5; PROTOCOL.md 7.11.
  */
@@ -24,7 +24,7 @@
 /* State of one chunk; its value lies in the tensor's acc[0]. */
 struct sw_kept {
 	uint64_t got;       /* members that have pushed the first broadcast */
-	uint64_t inflight;  /* members to whom their answer is in flight */
+	uint64_t inflight;  /* members whose answer is in flight */
 	uint32_t n_updates; /* values and deltas folded */
 	uint16_t root;      /* root of the first broadcast */
 	bool is_ready;      /* first broadcast is complete */

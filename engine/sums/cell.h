@@ -1,4 +1,4 @@
-/* cell.h - the rules of a cell: what a push or a query means to a chunk.
+/* cell.h - the rules of a cell: judge pushes and queries of a chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A chunk has two cells, one for odd and one for even rounds. The cell of round
@@ -8,12 +8,12 @@
  * result of r, so when r + 1 is done, all members hold r.
  *
  * A broadcast is a round whose operation is copy: the root's push carries the
- * bytes, other members' pushes are empty and ask for the result. It is done
- * when all members have pushed, as a sum is. So members that disagree on the
- * root all learn it in this round, before any of them receives a result.
+ * bytes, other members' pushes are empty and ask for the result. Like a sum, it
+ * is done when all members have pushed. So if members disagree on the root, all
+ * members learn of it in this round, before any member receives a result.
  *
- * Nothing here knows frames, time or memory. test/model/ checks the same rules
- * with every message lost, duplicated and late.
+ * The rules are independent of frames, time and memory. test/model/ checks the
+ * same rules with every message lost, duplicated and late.
  */
 #ifndef SW_ENGINE_SUMS_CELL_H
 #define SW_ENGINE_SUMS_CELL_H
@@ -24,11 +24,11 @@
 struct sw_cell {
 	uint64_t got; /* members whose contribution is folded */
 	uint32_t round;
-	uint32_t crc;    /* the result's, when done; its era, once encrypted */
-	uint16_t weight; /* sum of the weights of all contributions */
-	uint16_t step;   /* step of the first contribution */
-	uint16_t root;   /* copy: the root's rank */
-	uint8_t op;      /* enum sw_round_kind */
+	uint32_t crc;      /* of the result when done; its era once encrypted */
+	uint16_t weight;   /* sum of the weights of all contributions */
+	uint16_t step;     /* step of the first contribution */
+	uint16_t root;     /* copy: the root's rank */
+	uint8_t op;        /* enum sw_round_kind */
 	bool has_root : 1; /* copy: the root's bytes have arrived */
 	bool is_done : 1;
 	bool is_sealed : 1; /* done, and encrypted where it lies */
@@ -37,11 +37,11 @@ struct sw_cell {
 /* State of one chunk at the server; one cache line. */
 struct sw_chunk {
 	_Alignas(64) struct sw_cell cell[2]; /* by round & 1 */
-	uint64_t inflight; /* members to whom the newest result is in flight:
-			      sent, neither acknowledged nor lost */
-	/* The first contribution of the open sum in its sender's buffer, to
-	 * which the second is added. NULL: it lies in the cell. One is enough,
-	 * because no other round begins while a sum is open. */
+	uint64_t inflight; /* members with the newest result in flight: sent,
+			      neither acknowledged nor lost */
+	/* The first contribution of the open sum, in its sender's buffer, until
+	 * the second is added. NULL: it lies in the cell. One pointer is
+	 * enough, because no other round begins while a sum is open. */
 	const uint8_t *lent;
 };
 
@@ -49,25 +49,25 @@ _Static_assert(sizeof(struct sw_chunk) == 64, "one cache line");
 
 /* Verdict on a push, of the cell and of the shard. */
 enum sw_push_verdict {
-	SW_PUSH_FOLD,     /* new: to be folded; from a shard: folded */
-	SW_PUSH_COMPLETE, /* from a shard: folded, and results are ready for
-			     several members */
-	SW_PUSH_HAVE,     /* duplicate; the sum is not complete */
-	SW_PUSH_DONE,     /* duplicate; the result is complete, and asked for */
-	SW_PUSH_OLD,      /* stale: all members have finished the round */
+	SW_PUSH_FOLD,      /* new: fold it; from a shard: folded */
+	SW_PUSH_COMPLETE,  /* from a shard: folded, and results are ready for
+			      several members */
+	SW_PUSH_HAVE,      /* duplicate; the sum is not complete */
+	SW_PUSH_DONE,      /* duplicate; asks for the complete result */
+	SW_PUSH_OLD,       /* stale: all members have finished the round */
 	SW_PUSH_VIOLATION, /* ahead of what this member may push */
 	/* Only a shard returns these. */
 	SW_PUSH_CRC,     /* payload damaged: not acknowledged */
 	SW_PUSH_DIFFERS, /* differs from the first push in step, operation or
 			    root, or comes from the wrong root */
-	SW_PUSH_CLOSED,  /* a member that it needs has closed the group */
-	SW_PUSH_DEAD,    /* its round has failed: acknowledge it and send the
-			    reason */
-	SW_PUSH_DROP,    /* invalid; the shard has counted it */
+	SW_PUSH_CLOSED, /* a member that the chunk needs has closed the group */
+	SW_PUSH_DEAD,   /* its round has failed: acknowledge it and send the
+			   reason */
+	SW_PUSH_DROP,   /* invalid; the shard has counted it */
 };
 
-/* sw_push_is_held - return whether the contribution is in a sum, now or since
- * before. */
+/* sw_push_is_held - return whether the contribution is in a sum, by this push
+ * or an earlier one. */
 static inline bool sw_push_is_held(enum sw_push_verdict verdict)
 {
 	return verdict <= SW_PUSH_OLD;
@@ -119,8 +119,8 @@ static inline enum sw_push_verdict sw_cell_judge_push(
 	return sw_cell_may_recycle(c, round) ? SW_PUSH_FOLD : SW_PUSH_VIOLATION;
 }
 
-/* sw_cell_open - recycle the cell for the first push of @round, which is to be
- * folded. */
+/* sw_cell_open - recycle the cell for the first push of @round, before that
+ * push is folded. */
 static inline void sw_cell_open(
 	struct sw_cell *cell, uint32_t round, uint16_t step)
 {
@@ -145,7 +145,8 @@ static inline bool sw_cell_is_for(const struct sw_cell *cell, uint32_t member)
 }
 
 /* sw_chunk_owed - return the newest result that @member has pushed for, or NULL
- * before the first. Only this one is sent: the member holds older results. */
+ * before the first. The server sends only this result, because the member holds
+ * all older ones. */
 static inline const struct sw_cell *sw_chunk_owed(
 	const struct sw_chunk *c, uint32_t member)
 {
@@ -157,8 +158,8 @@ static inline const struct sw_cell *sw_chunk_owed(
 }
 
 /* sw_chunk_settle - note that the result of @round is not in flight to the
- * member with @bit. Returns whether it was, and is the newest result that the
- * member needs. */
+ * member with @bit. Returns whether it was in flight and is the newest result
+ * that the member needs. */
 static inline bool sw_chunk_settle(
 	struct sw_chunk *c, uint64_t bit, uint32_t round)
 {

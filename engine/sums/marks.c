@@ -1,9 +1,9 @@
-/* marks.c - which results are to be sent to which member, and in which order.
+/* marks.c - the results to send to each member, and their order.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/rules.h"
 
-/* Marks that are set move along: a batch may be declared while others are
- * summed. */
+/* Shift the ready bits of the orders behind the new one, because members may
+ * declare a batch while other tensors are summed. */
 void sw_marks_admit(struct sw_shard *sh, struct sw_stensor *t)
 {
 	uint32_t at =

@@ -40,8 +40,8 @@ static inline bool sw_push_fits_tensor(struct sw_shard *sh,
 	return true;
 }
 
-/* Check the weight: of a sum, the member's local ranks; of a broadcast, 1 with
- * bytes; of a stream, at most the local ranks, and 0 without bytes. */
+/* Check the weight. A sum has the member's local ranks. A broadcast has 1 with
+ * bytes, else 0. A stream has 1 to the local ranks with bytes, else 0. */
 static inline bool sw_push_has_weight(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, const struct sw_header *h,
 	bool is_stream)
@@ -70,8 +70,8 @@ static inline enum sw_push_verdict sw_push_judge_header(struct sw_shard *sh,
 						       : SW_PUSH_FOLD;
 }
 
-/* Return whether @h, behind a push to @t with header @last, would be judged as
- * that was. */
+/* Return whether @h, which follows a push to @t with header @last, gets the
+ * same verdict as @last. */
 static inline bool sw_push_is_like(const struct sw_stensor *t,
 	const struct sw_header *h, const struct sw_header *last, bool is_stream)
 {
@@ -92,8 +92,8 @@ static inline bool sw_push_is_like(const struct sw_stensor *t,
 				   h->chunk + 1 != t->place.n_chunks;
 }
 
-/* Return the local index of the chunk of a push; SW_PLACE_NONE: it does not lie
- * here, which is counted. */
+/* Return the local index of the chunk of a push. If the chunk does not lie
+ * here, count the push and return SW_PLACE_NONE. */
 static inline uint32_t sw_push_find(struct sw_shard *sh, struct sw_stensor *t,
 	const struct sw_header *h, bool is_stream)
 {
@@ -106,8 +106,8 @@ static inline uint32_t sw_push_find(struct sw_shard *sh, struct sw_stensor *t,
 	return local;
 }
 
-/* sw_push_run - handle the pushes of a run to tensors of one mode from r->at
- * on, the first to @t, each by @push. */
+/* sw_push_run - call @push for each push of a run from r->at on, as long as the
+ * pushes go to tensors of one mode. The first push must be to @t. */
 static inline __attribute__((always_inline)) enum sw_push_verdict sw_push_run(
 	struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r,
 	sw_push_fn *push, bool is_stream)

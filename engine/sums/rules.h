@@ -1,14 +1,14 @@
-/* rules.h - how each mode sums chunks, and which results are to be sent.
+/* rules.h - how each mode sums chunks, and the marks of results to send.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * shard.c has the code that all tensors share. Each mode has a table of rules:
  * a synchronous tensor is summed in rounds of all members (sync.c), an
- * asynchronous one keeps a value (async.c), a stream has a window of
+ * asynchronous tensor keeps a value (async.c), a stream has a window of
  * collectives (stream.c). @local is a chunk's local index (place.h).
  *
- * A mark (marks.c) is a bit per chunk and member: the newest result is still to
- * be sent. Above them, each member has a bit per tensor that has marks, in
- * order of priority.
+ * A mark (marks.c) is a bit per chunk and member: the server must still send
+ * the newest result. Above the marks, each member has a bit per tensor that has
+ * marks, in order of priority.
  */
 #ifndef SW_ENGINE_SUMS_RULES_H
 #define SW_ENGINE_SUMS_RULES_H
@@ -19,7 +19,7 @@
 /* Verdict on a member's query, and the reason. */
 struct sw_queried {
 	enum sw_query_verdict verdict;
-	uint64_t inflight; /* members to whom the newest result is in flight */
+	uint64_t inflight; /* members with the newest result in flight */
 	uint64_t missing;  /* members that the round waits for */
 };
 
@@ -29,8 +29,8 @@ struct sw_pushes {
 	const struct sw_rx_frame *f;
 	uint32_t n, member;
 	bool has_crc, has_completed;
-	uint32_t at, n_again; /* chunks held, and their duplicates */
-	uint64_t bytes;       /* folded */
+	uint32_t at, n_again; /* pushes held so far, and duplicates */
+	uint64_t bytes;       /* payload bytes folded */
 };
 
 /* One contribution to a chunk. */
@@ -38,9 +38,9 @@ struct sw_push {
 	const struct sw_header *h;
 	const uint8_t *payload;
 	uint32_t member, local;
-	uint32_t n;            /* a tensor's: elements */
-	uint64_t bit;          /* the member's */
-	const uint64_t *marks; /* the member's, for this tensor */
+	uint32_t n;            /* elements, if not a stream's */
+	uint64_t bit;          /* 1 << member */
+	const uint64_t *marks; /* marks of the member for this tensor */
 	bool is_lent, has_crc;
 };
 
@@ -58,8 +58,8 @@ struct sw_rules {
 	bool has_results;      /* results lie apart from the accumulators */
 	uint32_t record_bytes; /* bytes per chunk; 0: use sw_kept_bytes */
 	/* Handle pushes from r->at on, the first to @t; stop behind the last
-	 * push, at a push that is neither folded nor a duplicate, or at one to
-	 * a tensor of another mode.  Return the verdict on the last one
+	 * push, at a push that is neither folded nor a duplicate, or at a push
+	 * to a tensor of another mode.  Return the verdict on the last push
 	 * (push.h). */
 	enum sw_push_verdict (*push)(
 		struct sw_shard *sh, struct sw_stensor *t, struct sw_pushes *r);
@@ -69,13 +69,13 @@ struct sw_rules {
 	struct sw_begun (*begun)(const struct sw_shard *sh,
 		const struct sw_stensor *t, uint32_t local,
 		const struct sw_header *h);
-	/* Settle results that were in flight: if lost, mark them again, unless
-	 * the round is an older one. Then the member holds that result, or a
-	 * newer one is marked. */
+	/* Settle results that were in flight. Mark lost ones again, except
+	 * results of older rounds: the member holds such a result, or a newer
+	 * one is marked. */
 	void (*settle)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 		bool is_lost);
-	/* Take results for @member, of which there must be one (take.h). */
+	/* Take marked results for @member; there must be one (take.h). */
 	uint32_t (*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, struct sw_tx_frame *out, uint32_t *cells,
 		uint32_t n);
@@ -96,8 +96,8 @@ static inline bool sw_stensor_is_given_up(const struct sw_stensor *t)
 }
 
 /* sw_late_begin - note the first contribution to a chunk of @t; the caller
- * counts it in t->n_open afterwards.  The first chunk after a time without open
- * ones is a sample; sw_late_sample makes another chunk one. */
+ * counts it in t->n_open afterwards.  A chunk that begins while no other chunk
+ * is open is a sample; sw_late_sample makes any chunk a sample. */
 static inline void sw_late_sample(
 	const struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
@@ -114,7 +114,7 @@ static inline void sw_late_begin(
 	sw_late_sample(sh, t, local);
 }
 
-/* sw_late_end - note the last contribution to chunk @local, of @member. */
+/* sw_late_end - note the last contribution to chunk @local, from @member. */
 static inline void sw_late_end(struct sw_shard *sh, const struct sw_stensor *t,
 	uint32_t local, uint32_t member)
 {
@@ -198,8 +198,8 @@ static inline void sw_sum_add(struct sw_shard *sh, const struct sw_open_sum *s,
 	}
 }
 
-/* sw_marks_at - return where the marks of @member begin, for functions of
- * bitmap.h that end in _in. */
+/* sw_marks_at - return where the marks of @member begin, for the functions of
+ * bitmap.h whose names end in _in. */
 static inline size_t sw_marks_at(const struct sw_stensor *t, uint32_t member)
 {
 	return (size_t)member * t->mark_stride;

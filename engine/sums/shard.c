@@ -11,7 +11,7 @@
 
 enum {
 	LINE = 64,
-	CLOSE_BURST = 64, /* tensors whose memory goes in one call */
+	CLOSE_BURST = 64, /* tensors freed in one call */
 };
 
 static const struct sw_rules *const rules_of[SW_N_MODES] = {
@@ -20,7 +20,7 @@ static const struct sw_rules *const rules_of[SW_N_MODES] = {
 	[SW_MODE_STREAM] = &sw_rules_stream,
 };
 
-/* The tables of a job, in this order. */
+/* Return the bytes of a job's tables, in the order of lay_tables. */
 uint64_t sw_shard_bytes(uint32_t n_members)
 {
 	return SW_MAX_TENSORS *
@@ -166,7 +166,7 @@ static void shape_chunks(const struct sw_shard *sh,
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
 }
 
-/* Fill all fields that follow from the declaration; touches no memory. */
+/* Fill all fields that follow from the declaration; allocates nothing. */
 static void shape_tensor(const struct sw_shard *sh,
 	const struct sw_declare_item *item, struct sw_stensor *t)
 {
@@ -197,8 +197,8 @@ uint64_t sw_shard_need(
 	return t.mem_bytes;
 }
 
-/* Allocate all memory at once, zeroed: nothing here walks over chunks, whose
- * records begin with their first frame. */
+/* Allocate all memory at once, zeroed. The first frame of a chunk initializes
+ * its record, so nothing here walks over chunks. */
 static int take_memory(const struct sw_shard *sh, struct sw_stensor *t)
 {
 	const struct sw_env *env = sh->env;

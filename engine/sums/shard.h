@@ -26,24 +26,24 @@ enum {
 
 struct sw_rules;
 
-/* A group ends as a whole: the streams of one name, or a single tensor. Only
- * shard_group.c changes it; others read it. */
+/* A group: the streams of one name, or a single tensor. It ends as a whole.
+ * Only shard_group.c changes this struct; other files read it. */
 struct sw_sgroup {
-	uint64_t members; /* 0: there is no such group */
+	uint64_t members; /* 0: no group lies here */
 	uint64_t closed;  /* members that have closed it */
 	uint32_t key;     /* its identifier: the key of its first stream */
-	/* First round that fails, which only falls; 0: the group is live. Every
-	 * round of a stream fails. */
+	/* First round that fails, which never rises; 0: the group is live. In
+	 * streams, every round fails. */
 	uint32_t from;
 	uint16_t streams, n_streams; /* newest, 1 + index; 0: a tensor */
 	uint32_t ranks_crc;          /* coordinator: CRC of its ranks */
 };
 
-/* A tensor on this server; only engine/sums uses its fields, and those of the
- * shard. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
+/* A tensor on this server. Only engine/sums uses the fields of this struct and
+ * of struct sw_shard. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
 struct sw_stensor {
-	/* The group whose identifier has this index. A stream may be declared
-	 * here before the first one of its group, or without it. */
+	/* The group whose identifier has this index. Members may declare a
+	 * stream here before the first stream of its group, or without it. */
 	_Alignas(64) struct sw_sgroup own;
 	struct sw_sgroup *group;
 	const struct sw_rules *rules; /* by mode; NULL: not admitted */
@@ -73,17 +73,17 @@ struct sw_stensor {
 	struct sw_bitmap marks;
 	uint32_t mark_stride;
 	uint32_t n_ready;    /* members that have results to be sent */
-	uint64_t members;    /* stream: those of its group */
+	uint64_t members;    /* stream: members of its group */
 	uint16_t next;       /* stream: the group's next, 1 + index; 0: none */
 	uint32_t n_next_key; /* keys at this index below this are retired */
 	/* Stream: chunks begun, and chunks pushed by each member. Done chunks
 	 * count as pushed by all members. */
 	uint32_t n_begun, *n_pushed;
-	/* since_ns: when it began to wait, as all earlier chunks of a tensor
-	 * were complete, or a stream's last one completed.  first_ns: when the
-	 * last sample's first contribution came (sw_late_begin). */
+	/* since_ns: when the wait began: a chunk began while no other was open,
+	 * or a stream last completed a chunk.  first_ns: when the first
+	 * contribution to the last sample arrived (sw_late_begin). */
 	uint64_t since_ns, first_ns;
-	uint32_t sample; /* local index of that chunk */
+	uint32_t sample; /* local index of the last sample */
 	/* Contributions of each member, slot by slot, if [job] order = rank;
 	 * NULL: sums are in order of arrival. */
 	uint8_t *apart;
@@ -118,7 +118,7 @@ struct sw_shard {
 	uint32_t n_members;
 	struct sw_orders orders; /* tensor indices in the order of sending */
 	uint64_t n_open;         /* chunks that wait for members */
-	uint64_t n_slots;        /* chunks of streams among them */
+	uint64_t n_slots;        /* the part of n_open in streams */
 	uint64_t n_folded;       /* contributions folded */
 	uint64_t n_done;         /* chunks completed */
 	uint64_t n_lent; /* chunks that borrow their first contribution */
@@ -129,11 +129,11 @@ struct sw_shard {
 	uint16_t server_i;
 	uint16_t weights[SW_MAX_MEMBERS]; /* weight of a push: the member's
 					     local ranks */
-	uint16_t first[SW_MAX_MEMBERS];   /* rank of local rank 0, */
-	uint64_t ranked;                  /* known for these members */
+	uint16_t first[SW_MAX_MEMBERS];   /* rank of local rank 0 */
+	uint64_t ranked;                  /* members whose first is known */
 	uint32_t n_ranks; /* ranks in the job; UINT32_MAX: not yet known */
 	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders that have results to
-						   be sent */
+						   send */
 	struct sw_bitmap streams, free;         /* streams, free indices */
 	struct sw_place_map *map;
 	struct sw_place_job place;
@@ -141,15 +141,16 @@ struct sw_shard {
 	uint32_t n_tensors;
 	uint64_t mem_bytes; /* memory of admitted tensors */
 	uint32_t *by_name;  /* by hash of name: index + 1; 0: free */
-	uint32_t *by_group; /* coordinator: groups, in the same way */
+	uint32_t *by_group; /* coordinator: by hash of a group's name */
 	uint32_t n_keys;    /* 1 + highest index used so far */
 	uint32_t last_key;  /* key admitted last; SW_KEY_NONE: none yet */
-	/* By member, samples in which its contribution was the last: the time
-	 * since the first one.  In each fourth round of a tensor the chunks
-	 * that begin while no other is open are samples, and one per window of
-	 * a stream. */
+	/* By member: the delay of its contribution after the first one, in
+	 * samples in which it was the last.  Samples are chunks that begin
+	 * while no other is open, in every fourth round of a tensor, and one
+	 * chunk per window of a stream. */
 	struct sw_histogram late[SW_MAX_MEMBERS];
-	/* By member: payload bytes folded, and of results that were sent. */
+	/* By member: payload bytes folded, and payload bytes of results sent.
+	 */
 	uint64_t push_bytes[SW_MAX_MEMBERS], result_bytes[SW_MAX_MEMBERS];
 	/* a value rounded to a 16-bit type for sending */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
@@ -273,7 +274,8 @@ static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
 }
 
 /* sw_shard_push_bytes - return the payload bytes of @member that were folded.
- * sw_shard_result_bytes - return those sent to it (sw_shard_note_results). */
+ * sw_shard_result_bytes - return the payload bytes of results sent to @member
+ * (sw_shard_note_results). */
 static inline uint64_t sw_shard_push_bytes(
 	const struct sw_shard *sh, uint32_t member)
 {
@@ -292,7 +294,7 @@ static inline void sw_shard_note_results(
 	sh->result_bytes[member] += bytes;
 }
 
-/* sw_shard_n_slots - return how many of the open chunks are streams'.
+/* sw_shard_n_slots - return how many open chunks belong to streams.
  * sw_shard_n_done - return how many chunks were completed. */
 static inline uint64_t sw_shard_n_slots(const struct sw_shard *sh)
 {
@@ -314,30 +316,31 @@ static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
 struct sw_shard_wait {
 	uint32_t n_open; /* chunks that wait */
 	bool is_stream;
-	uint8_t kind;      /* stream: enum sw_coll_kind of the oldest, and */
-	uint32_t number;   /* its number in the group; tensor: the round */
-	uint64_t since_ns; /* its last progress */
-	uint64_t lacks;    /* members that have not pushed some of them */
+	uint8_t kind;      /* stream: enum sw_coll_kind of the oldest chunk */
+	uint32_t number;   /* stream: its collective; tensor: the round */
+	uint64_t since_ns; /* time of the last progress */
+	uint64_t lacks;    /* members that have not pushed some chunks */
 	const char *name;  /* valid as long as the tensor */
 };
 
-/* Where a look continues; zeroed: at the beginning. */
+/* Position at which sw_shard_next_wait continues; zeroed: at the beginning. */
 struct sw_shard_look {
 	uint32_t index, chunk; /* the tensor, and the chunk in it */
-	uint32_t n_found;      /* its open chunks so far, */
-	uint32_t round;        /* their newest round, */
-	uint64_t lacks;        /* and what they lack */
+	uint32_t n_found;      /* open chunks of the tensor found so far */
+	uint32_t round;        /* newest round of these chunks */
+	uint64_t lacks;        /* members that these chunks lack */
 };
 
-/* sw_shard_next_wait - find the next tensor that waits.  Looks at most at
- * *@budget tensors and chunks, and subtracts them.  Returns false if the budget
- * is used up or, as sw_shard_look_is_over then says, no tensor is left. */
+/* sw_shard_next_wait - find the next tensor that waits for members.  Looks at
+ * no more than *@budget tensors and chunks, and subtracts their number.
+ * Returns false if the budget is used up or no tensor is left.
+ * sw_shard_look_is_over - return whether no tensor is left. */
 bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	uint32_t *budget, struct sw_shard_wait *out);
 bool sw_shard_look_is_over(
 	const struct sw_shard *sh, const struct sw_shard_look *at);
 
-/* sw_shard_late - return how late @member was. */
+/* sw_shard_late - return the delays of @member (late). */
 static inline const struct sw_histogram *sw_shard_late(
 	const struct sw_shard *sh, uint32_t member)
 {
@@ -376,9 +379,9 @@ static inline bool sw_shard_is_ranked(
 }
 
 /* sw_shard_has_root - check a broadcast's root: the push of the root's member
- * carries bytes, all others are empty. Returns true while @member's ranks are
- * unknown. After all members have joined, also checks that the root is a rank
- * of the job. */
+ * carries bytes, all other pushes are empty. Returns true while @member's ranks
+ * are unknown. After all members have joined, also checks that the root is a
+ * rank of the job. */
 static inline bool sw_shard_has_root(
 	const struct sw_shard *sh, uint32_t member, const struct sw_header *h)
 {
@@ -417,8 +420,8 @@ static inline bool sw_stensor_is_over(
 /* --- shard_group.c: groups --- */
 
 /* sw_shard_place_of - return the place of the name @name in a hash table, or
- * the place to insert it; in by_group, of the name's part before its last '/'.
- */
+ * the place to insert it. In by_group, only the part of the name before its
+ * last '/' counts. */
 uint32_t *sw_shard_place_of(
 	const struct sw_shard *sh, uint32_t *table, const char *name);
 
@@ -446,8 +449,8 @@ struct sw_sgroup *sw_shard_group_named(
 	const struct sw_shard *sh, const char *name);
 struct sw_sgroup *sw_shard_stream_group(const struct sw_shard *sh, uint32_t *i);
 
-/* sw_sgroup_why - return why it has ended, or where to say it.
- * sw_sgroup_name - return the name of a stream of it, or of the tensor. */
+/* sw_sgroup_why - return the fault that has ended @g, or the place to store it.
+ * sw_sgroup_name - return the name of a stream of @g, or of the tensor. */
 static inline struct sw_fault *sw_sgroup_why(
 	const struct sw_shard *sh, const struct sw_sgroup *g)
 {
@@ -457,18 +460,18 @@ static inline struct sw_fault *sw_sgroup_why(
 const char *sw_sgroup_name(
 	const struct sw_shard *sh, const struct sw_sgroup *g);
 
-/* sw_shard_fault_text - make the sentence of a fault of the job, or of the
- * tensor or group that it names.  Returns @out, of SW_TEXT_MAX. */
+/* sw_shard_fault_text - describe fault @f of the job, or of the tensor or group
+ * that it names.  Returns @out, which has SW_TEXT_MAX bytes. */
 const char *sw_shard_fault_text(
 	const struct sw_shard *sh, const struct sw_fault *f, char *out);
 
 /* sw_sgroup_enter - put new tensor @t into its own group, or new stream @t into
- * the group with identifier t->first, which may be new too. */
+ * the group with identifier t->first; create that group if it is new. */
 void sw_sgroup_enter(struct sw_shard *sh, struct sw_stensor *t);
 
 /* sw_sgroup_end - end @g from @round on for @why. Open chunks of these rounds
- * are abandoned; completed results are still sent. Returns false if those
- * rounds had ended before. */
+ * are abandoned; completed results are still sent. Returns false if these
+ * rounds had already ended. */
 bool sw_sgroup_end(struct sw_shard *sh, struct sw_sgroup *g, uint32_t round,
 	const struct sw_fault *why);
 
@@ -486,7 +489,7 @@ bool sw_sgroup_close(struct sw_shard *sh, struct sw_sgroup *g, uint64_t members,
 /* State that the first contribution to a chunk and round has set. */
 struct sw_begun {
 	uint64_t got; /* members that have contributed; 0: the next push begins
-			 it */
+			 the round */
 	uint16_t root, step;
 	uint8_t op;
 	bool has_root; /* the root's bytes have arrived; a second root is an
@@ -497,8 +500,9 @@ struct sw_begun {
 	uint32_t number;
 };
 
-/* Outcome of a run of PUSHes: the first n_held are in a sum, new or already.
- * verdict is about the first other push, or else the last one. */
+/* Outcome of a run of PUSHes: the first n_held are in a sum, folded now or
+ * before. verdict concerns the first push that is not, or else the last push.
+ */
 struct sw_pushed {
 	uint32_t n_held;
 	enum sw_push_verdict verdict;
@@ -507,10 +511,10 @@ struct sw_pushed {
 };
 
 /* sw_shard_push - fold up to @n PUSHes of @member, in order; stop at the first
- * that is neither folded nor a duplicate. Payloads have h->payload_len bytes at
- * any alignment. A payload that is_lent must stay unchanged until @member has
- * received the result, or until sw_shard_copy_lent or sw_shard_keep_stream has
- * copied it. */
+ * PUSH that is neither folded nor a duplicate. Payloads have h->payload_len
+ * bytes at any alignment. A payload that is_lent must stay unchanged until
+ * @member has received the result, or until sw_shard_copy_lent or
+ * sw_shard_keep_stream has copied it. */
 struct sw_pushed sw_shard_push(struct sw_shard *sh, uint32_t member,
 	const struct sw_header *h, const struct sw_rx_frame *f, uint32_t n);
 
@@ -526,18 +530,18 @@ struct sw_begun sw_shard_begun(
 
 /* sw_shard_other_call (shard_group.c) - look for collective @number of the
  * group on another stream of the group of @t, in the lowest and the newest
- * chunk of each. Returns what members call there; got is 0 if nothing was found
- * or @t is no stream. */
+ * chunk of each. Returns the call that members make there; got is 0 if none was
+ * found or @t is not a stream. */
 struct sw_begun sw_shard_other_call(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t number);
 
 /* sw_shard_copy_lent - copy some borrowed contributions, while no push arrives;
  * return true when none is left. sw_shard_keep_stream - do the same for stream
- * @key, while other streams go on. */
+ * @key, while other streams continue. */
 bool sw_shard_copy_lent(struct sw_shard *sh);
 bool sw_shard_keep_stream(struct sw_shard *sh, uint32_t key);
 
-/* sw_shard_query - decide about one queried chunk. Returns true with @answer
+/* sw_shard_query - handle the query for one chunk. Returns true with @answer
  * filled; false if the result has been marked for sending, is in flight, or the
  * query is invalid. */
 bool sw_shard_query(struct sw_shard *sh, uint32_t member,
@@ -582,17 +586,18 @@ uint32_t sw_shard_take(struct sw_shard *sh, uint32_t member, uint32_t order,
 	struct sw_tx_frame *out, uint32_t *cells, uint32_t n);
 
 /* sw_shard_seal - return whether the result in @h, at local index @cell, is
- * encrypted where it lies; its payload_crc is then the era of the key. If not,
- * or if that is too old (sw_era_is_old), note that it is encrypted under the
- * key of @era from now on. Its bytes do not change otherwise
- * (sw_result_is_stable), and all that get it read them encrypted. */
+ * encrypted where it lies; its payload_crc is then the era of the key. If it is
+ * not, or if that era is too old (sw_era_is_old), note that the result is
+ * encrypted under the key of @era from now on. Its bytes do not change
+ * otherwise (sw_result_is_stable), and all receivers get the encrypted bytes.
+ */
 bool sw_shard_seal(struct sw_shard *sh, const struct sw_header *h,
 	uint32_t cell, uint32_t era);
 
-/* sw_shard_fate - settle the first of @n results sent to @member, and those
- * behind it that can be settled with it, as arrived or lost; return how many.
- * *has_moved_far: a stream's window has moved so far that its members must be
- * told (sw_shard_answer). */
+/* sw_shard_fate - settle the first of @n results sent to @member, and the
+ * results behind it that can be settled with it, as arrived or lost; return how
+ * many. *has_moved_far: a stream's window has moved so far that the server must
+ * tell its members (sw_shard_answer). */
 uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n, bool is_lost,
 	bool *has_moved_far);

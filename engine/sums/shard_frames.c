@@ -166,8 +166,8 @@ static bool may_be_lent(const struct sw_stensor *t)
 	return t->mem && t->rules->keep;
 }
 
-/* Continue in the order of keys and chunks, round after round; nothing is
- * borrowed meanwhile. */
+/* Continue at sh->lent, in the order of indices and chunks, and wrap around at
+ * the end; nothing is borrowed meanwhile. */
 bool sw_shard_copy_lent(struct sw_shard *sh)
 {
 	struct sw_lent *next = &sh->lent;
@@ -264,15 +264,16 @@ bool sw_shard_seal(struct sw_shard *sh, const struct sw_header *h,
 	return t->rules->seal(t, cell, h->round, era);
 }
 
-/* Tell members after every quarter of a window that is done: a member that
- * knows the last quarter has three quarters to use. */
+/* Return whether the base has entered another quarter of the window, so that
+ * members must be told: a member that knows the last quarter has three quarters
+ * to use. */
 static bool has_moved(const struct sw_stensor *t, uint32_t before)
 {
 	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
 }
 
-/* Settle results of synchronous tensors, from the first on; return how many of
- * @n they were. */
+/* Settle the results of synchronous tensors with which @sent begins; return how
+ * many of the @n results. */
 static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
 	const struct sw_sent *const *sent, uint32_t n)
 {

@@ -1,4 +1,4 @@
-/* shard_group.c - groups on a server: they end, and are freed when all close.
+/* shard_group.c - groups on a server: end them, close them, free them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A group is live until sw_sgroup_end, and exists until sw_sgroup_close has
@@ -146,8 +146,8 @@ static const struct sw_slot *open_slot(const struct sw_stensor *t, uint32_t j)
 }
 
 /* Return a member that has pushed a chunk that @member lacks. If two members
- * lack chunks of each other, none may have pushed more; then return any that
- * has pushed. */
+ * lack chunks of each other, neither may have pushed more; then return any
+ * member that has pushed. */
 static uint32_t who_waits(const struct sw_stensor *t, uint32_t member)
 {
 	const struct sw_slot *s = open_slot(t, t->newest);
@@ -174,7 +174,8 @@ uint32_t sw_sgroup_waits_for(
 	return SW_MAX_MEMBERS;
 }
 
-/* A stale result finds by its mode that the slot has no synchronous tensor. */
+/* Forget a stream. The slot keeps the mode, which tells a stale result that no
+ * synchronous tensor lies here. */
 static void forget_stream(struct sw_shard *sh, struct sw_stensor *t)
 {
 	uint32_t i = sw_key_index(t->key);
@@ -223,7 +224,7 @@ bool sw_sgroup_close(struct sw_shard *sh, struct sw_sgroup *g, uint64_t members,
 	return true;
 }
 
-/* --- what its members call --- */
+/* --- calls of a group's members --- */
 
 /* Find a push to @t for collective @number of its group. All chunks below base
  * are done, and numbers rise with chunks, so the first of two differing

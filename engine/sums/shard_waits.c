@@ -1,9 +1,9 @@
-/* shard_waits.c - which tensors and streams have chunks that wait, for whom.
+/* shard_waits.c - find the tensors and streams that wait for members.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/shard.h"
 #include "engine/sums/stream.h"
 
-/* Members that have not pushed as many chunks as were begun. */
+/* Return the members that have pushed fewer chunks than were begun. */
 static uint64_t stream_lacks(
 	const struct sw_shard *sh, const struct sw_stensor *t)
 {
@@ -27,8 +27,8 @@ static void name_oldest(const struct sw_stensor *t, struct sw_shard_wait *out)
 	out->kind = sw_coll_kind_of(s->op);
 }
 
-/* Collect the members that open chunks lack.  Returns false when the budget is
- * used up first. */
+/* Collect the members that open chunks lack.  Returns false if the budget is
+ * used up before the end. */
 static bool chunks_lack(const struct sw_shard *sh, const struct sw_stensor *t,
 	struct sw_shard_look *at, uint32_t *budget)
 {

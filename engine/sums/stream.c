@@ -1,4 +1,4 @@
-/* stream.c - streams of collectives: what shard.c asks of them.
+/* stream.c - rules of streams, which have a window of collectives.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/stream.h"
 
@@ -50,7 +50,7 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t, struct sw_slot *s,
 	uint32_t local, const struct sw_header *h)
 {
 	sw_late_begin(sh, t, local);
-	if (!local) /* also of a stream that never rests */
+	if (!local) /* a busy stream also needs samples */
 		sw_late_sample(sh, t, local);
 	*s = (struct sw_slot){.chunk = h->stream.j,
 		.number = h->stream.collective,
@@ -98,8 +98,8 @@ static bool is_sum(const struct sw_slot *s)
 }
 
 /* Fold a payload. A copy goes straight to the result, because nothing is
- * rounded. A member that does not wait for the result lends nothing: it gets
- * its buffer back as soon as it is folded. */
+ * rounded. A member that does not wait for the result lends nothing: it reuses
+ * its buffer as soon as the payload is folded. */
 static void fold_bytes(
 	struct sw_shard *sh, struct sw_stensor *t, const struct sw_push *p)
 {
@@ -162,7 +162,7 @@ static void make_result(
 		sum.ops->round(result_of(sh, t, local), sum.acc, sum.n);
 }
 
-/* Complete a chunk: all that give bytes have pushed. */
+/* Complete a chunk, because all members that give bytes have pushed. */
 static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 {
 	struct sw_slot *s = slot_of(t, local);

@@ -1,4 +1,4 @@
-/* stream.h - the window of a stream: what pushes and queries mean to its slots.
+/* stream.h - the window of a stream: judge pushes and queries of its slots.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * On one server, a stream is a sequence of chunks: the pieces of all its
@@ -12,11 +12,12 @@
  * result, and the slot may be overwritten. A member that gives nothing pushes
  * no bytes, which asks for the result; a WANT stands for many such pushes.
  *
- * So memory is bounded by the window, whatever the collectives' sizes; nothing
- * is acknowledged before it is folded; and a chunk number is ambiguous only for
- * a frame that is late by 2^31 chunks (PROTOCOL.md 13).
+ * So the window bounds the memory for collectives of any size. The server
+ * acknowledges nothing before it is folded. A chunk number is ambiguous only
+ * for a frame that is late by 2^31 chunks (PROTOCOL.md 13).
  *
- * Nothing here knows frames, time or memory; test/model/ checks the same rules.
+ * The rules are independent of frames, time and memory; test/model/ checks the
+ * same rules.
  */
 #ifndef SW_ENGINE_SUMS_STREAM_H
 #define SW_ENGINE_SUMS_STREAM_H
@@ -27,17 +28,17 @@
 struct sw_slot {
 	_Alignas(64) uint64_t got; /* members that have pushed */
 	uint64_t held;     /* members that have acknowledged the result */
-	uint64_t inflight; /* members to whom the result is in flight */
+	uint64_t inflight; /* members with the result in flight */
 	uint32_t chunk;    /* number j; 0: never used */
 	uint32_t number;   /* number of its collective in the group */
-	uint32_t crc;    /* the result's, when ready; its era, once encrypted */
+	uint32_t crc;    /* of the result when ready; its era once encrypted */
 	uint16_t weight; /* ranks that have contributed */
 	uint16_t bytes;  /* payload bytes; 0: none have arrived */
 	uint16_t tag;    /* tag of the collective's size */
 	uint8_t root, dtype, op;
 	bool is_ready : 1;
 	bool is_done : 1;
-	bool has_crc : 1;    /* crc is the copied PUSH's */
+	bool has_crc : 1;    /* crc is that of the copied PUSH */
 	bool is_sealed : 1;  /* ready, and encrypted where it lies */
 	const uint8_t *lent; /* as in struct sw_chunk; its sender waits for the
 				result */

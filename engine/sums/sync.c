@@ -4,7 +4,7 @@
 #include "engine/sums/take.h"
 #include "engine/wire/cipher.h"
 
-/* Return the chunk of a frame. */
+/* Return the chunk with index @local; initialize it at its first frame. */
 static struct sw_chunk *chunk_of(const struct sw_stensor *t, uint32_t local)
 {
 	struct sw_chunk *c = &t->chunks[local];
@@ -63,8 +63,8 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 		cell->crc = sw_data_crc(sh->seed, h, acc, h->payload_len);
 }
 
-/* Mark the cell done, because all have pushed: its bytes never change again,
- * and all members get them. */
+/* Mark the cell done, because all members have pushed: its bytes never change
+ * again, and all members receive them. */
 static void freeze(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, uint32_t local)
 {
@@ -122,7 +122,8 @@ static void begin(struct sw_shard *sh, struct sw_stensor *t,
 	sh->n_open++;
 }
 
-/* Return whether the push agrees with those in @cell, if @has_begun. */
+/* Judge whether the push agrees with the pushes folded into @cell, if
+ * @has_begun, and names a valid root. */
 static enum sw_push_verdict fit(const struct sw_shard *sh,
 	const struct sw_cell *cell, const struct sw_push *p, bool has_begun)
 {
@@ -147,7 +148,7 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t,
 		complete_copy(t, cell, p->local);
 	else
 		complete_sum(sh, t, cell, p);
-	if (!(p->h->round & 3)) /* the sample's cache line is rarely here */
+	if (!(p->h->round & 3)) /* the sample is rarely in the cache */
 		sw_late_end(sh, t, p->local, p->member);
 	freeze(sh, t, cell, p->local);
 }

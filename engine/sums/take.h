@@ -13,9 +13,10 @@
 typedef const void *sw_take_fn(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, uint32_t local, struct sw_header *h);
 
-/* sw_take_run - take results for @member of @t, each by @take, as sw_shard_take
- * does; @take tells of a stream what place and declaration tell of a tensor. A
- * run ends where a word of marks does. */
+/* sw_take_run - take results of @t for @member, as sw_shard_take does; call
+ * @take for each. For a stream, @take also fills the header fields that a
+ * tensor's place and declaration give. A run ends where a word of marks ends.
+ */
 static inline __attribute__((always_inline)) uint32_t sw_take_run(
 	struct sw_shard *sh, struct sw_stensor *t, uint32_t member,
 	struct sw_tx_frame *out, uint32_t *cells, uint32_t n, sw_take_fn *take,

@@ -10,7 +10,7 @@
 #include "engine/worker/todo.h"
 #include "sum/sum.h"
 
-/* Bytes of a buffer, and between two of its parts. */
+/* The most bytes of a buffer, and between two of its parts. */
 #define BYTES_MAX (64ULL << 30)
 
 enum { TURN_BYTES = 128 << 10 }; /* budget of a local stream in a turn */
@@ -52,7 +52,7 @@ static void shape(const struct sw_worker *w, const struct sw_stream *s,
 	c->n_chunks = c->n_left = c->n_per_part * n_parts(&s->group, ask->kind);
 }
 
-/* Return the bytes from the first part to the end of the last one, of @n. */
+/* Return the bytes from the first of @n parts to the end of the last part. */
 static uint64_t extent(const struct sw_worker_coll *ask, uint32_t n)
 {
 	uint64_t part = ask->n_elems * sw_dtype_bytes(ask->dtype);
@@ -60,8 +60,8 @@ static uint64_t extent(const struct sw_worker_coll *ask, uint32_t n)
 	return (ask->stride ? ask->stride : part) * (n - 1) + part;
 }
 
-/* Do the buffers hold what this local rank gives and gets in this group?  A
- * wrong answer would let a process read and write beyond them. */
+/* Do the buffers hold all bytes that this local rank gives and gets in this
+ * group?  A wrong answer would let a process read and write beyond them. */
 static bool fits(const struct sw_worker *w, const struct sw_wgroup *g,
 	const struct sw_worker_coll *ask)
 {
@@ -100,7 +100,8 @@ static bool differs(
 	       (sw_coll_has_root(a->kind) && a->root != b->root);
 }
 
-/* Kill the stream: a local rank calls something else than the first one did. */
+/* Kill the stream, because a local rank's call differs from that of the first
+ * local rank. */
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_coll *c, const struct sw_worker_coll *ask)
 {
@@ -132,7 +133,7 @@ static int kill_closed(struct sw_worker *w, struct sw_wtensor *t,
 	return SW_EABORTED;
 }
 
-/* Open the next collective, which the first local rank submits. */
+/* Open the next collective when the first local rank submits it. */
 static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 	struct sw_coll *c, const struct sw_worker_coll *ask)
 {
@@ -149,7 +150,7 @@ static void open_coll(struct sw_worker *w, struct sw_wtensor *t,
 	sw_wtensor_set_open(t, true);
 }
 
-/* Divide the chunks among the lanes, and let the others begin theirs. */
+/* Divide the chunks among the lanes, and let the other lanes begin. */
 static void divide(struct sw_worker *w, struct sw_wtensor *t, struct sw_coll *c)
 {
 	uint32_t lanes = 0;

@@ -1,21 +1,21 @@
 /* deaths.c - abort whatever depends on a rank that has died or left.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A local rank that left by closing ends only what is open and still needs it.
- * A local rank that died ends everything it is part of, open or not: the
- * streams of its groups, and of each tensor the rounds that it has not begun,
- * which nobody can complete.  If no group without it is alive, the whole job
- * ends for the same reason, since nothing could go on.
+ * A local rank that left by closing ends only open rounds and collectives that
+ * still need it.  A local rank that died ends everything that includes it, open
+ * or not: the streams of its groups, and each tensor's rounds that it has not
+ * begun, since these cannot complete.  If no group without the dead rank is
+ * alive, the whole job ends for the same reason.
  *
- * For members the coordinator makes that decision, and STATUS says which are
- * gone.
+ * For members, the coordinator makes that decision, and STATUS lists the
+ * members that are gone.
  *
- * In an asynchronous job a death ends only the workers that wait for the dead.
- * A server may have answered before the death, or learn of it later than we do,
- * with a push of the dead member still in flight.  So a WAIT counts only once
- * all servers must know: a member that leaves may notice after dead_after, then
- * says LEAVE; a server that misses the LEAVE gives up after another dead_after;
- * a third allows for clocks that stood still. */
+ * In an asynchronous job, a death ends only the workers that wait for the dead
+ * member.  A server may have answered before the death, or learn of the death
+ * later than we do, with a push of the dead member still in flight.  So a WAIT
+ * counts only when all servers must know of the death.  A leaving member may
+ * notice after dead_after and then sends LEAVE; a server that misses the LEAVE
+ * gives up after another dead_after; a third allows for stopped clocks. */
 #include "engine/worker/faults.h"
 
 #include <string.h>
@@ -53,7 +53,8 @@ static struct sw_fault why_gone(const struct sw_worker *w, uint32_t local)
 	return f;
 }
 
-/* End what waits for local rank @local: of a tensor the job, if it left. */
+/* End the tensor or group that waits for local rank @local.  If @t is a tensor
+ * and the rank has left, fail the job. */
 static void miss(struct sw_worker *w, struct sw_wtensor *t, uint32_t local)
 {
 	struct sw_fault why = why_gone(w, local);
@@ -90,7 +91,7 @@ static uint32_t find_dead(const struct sw_worker *w, const struct sw_wgroup *g)
 }
 
 /* Kill the tensor from the first round on that lacks a dead local rank: the
- * current one (the next if none has begun), or the one after it. */
+ * current round (the next if none has begun), or the round after it. */
 static void tensor_die(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t round = t->round + !t->is_begun;
@@ -146,7 +147,7 @@ uint32_t sw_deaths_work(struct sw_worker *w)
 	if (!w->deaths.step || !sw_bitmap_is_empty(&w->lacking) ||
 		sw_worker_end_of(w))
 		return n;
-	/* All tensors have been looked at: go to the next step. */
+	/* All tensors are checked: go to the next step. */
 	if (w->deaths.step == SW_DEATHS_ENDED)
 		w->deaths.step = SW_DEATHS_NOBODY;
 	else if (w->deaths.is_needed)
@@ -184,9 +185,9 @@ void sw_deaths_tick(struct sw_worker *w)
 		sw_set_word(&w->deaths.past, w->deaths.left);
 }
 
-/* Fail the worker if a WAIT names a member that left.  A server that knew it
- * says so itself.  A server that never knew it cannot, and no push arrives
- * there that would end the wait. */
+/* Fail the worker if a WAIT names a member that left.  A server that knew the
+ * member reports the loss itself.  A server that never knew the member cannot,
+ * and no push arrives there that would end the wait. */
 void sw_deaths_on_wait(struct sw_worker *w, const struct sw_link *l,
 	const struct sw_wtensor *t, uint64_t awaited)
 {

@@ -1,20 +1,22 @@
 /* faults.c - note what has failed: the worker, a tensor or a group.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Code that finds a fault only notes it here, and the first one counts.  The
- * servers are owed END at once.  Open rounds and collectives end later, at one
- * place: when rx, tick or take is about to return (settle_noted in worker.c).
+ * Code that finds a fault only notes it here, and the first fault counts.  The
+ * worker owes the servers END at once.  Open rounds and collectives end later,
+ * at one place: when rx, tick or take is about to return (settle_noted in
+ * worker.c).
  *
- * A server finds a difference, or this worker if its local ranks differ.  The
- * tensor is dead from the first round that differs.  No member can complete
- * that round, since a chunk is done only when all have pushed the same; all
- * complete the round before.  So the same call fails at all members.
+ * A server finds a difference between members, and this worker a difference
+ * between its local ranks.  The tensor is dead from the first round that
+ * differs.  No member can complete that round, since a chunk is done only when
+ * all members have pushed the same; all members complete the round before.  So
+ * the same call fails at all members.
  *
  * A stream is dead at once, and so are all streams of its group.  Open
  * collectives end between turns, when no frame borrows a buffer.  Each lane
  * first copies the PUSHes that wait in this node's loopback or are lent to its
- * server: they would otherwise fold bytes that the process writes later.  It
- * then reports to lane 0, which ends the collectives.
+ * server: the server would otherwise fold bytes that the process writes later.
+ * The lane then reports to lane 0, which ends the collectives.
  *
  * Each kind of collective has its own stream.  Ranks that call two kinds under
  * one number of their group therefore wait in two streams.  When a stream makes
@@ -22,14 +24,15 @@
  * and asks the servers by QUERY to do the same, since a waiting rank has pushed
  * to some of them.
  *
- * If a server other than the coordinator says that a stream is dead, or a rank
+ * If a server other than the coordinator reports a dead stream, or a rank
  * has waited too long, the worker first proposes the end to the coordinator.
- * The coordinator passes on the reason that came first, so all members report
- * one sentence.
+ * The coordinator passes on the reason that arrived first, so all members
+ * report the same sentence.
  *
- * A server tells its members; a worker tells its lanes and the servers that did
- * not tell it.  END and CLOSE are messages of the control stream
- * (peer/control.h): each is owed as a bit and said once. */
+ * A server tells its members; a worker tells its lanes and all servers except
+ * the one that reported the fault.  END and CLOSE are messages of the control
+ * stream (peer/control.h): a bit notes that one is owed, and the worker sends
+ * it once. */
 #include "engine/worker/faults.h"
 
 #include <stdarg.h>
@@ -95,8 +98,7 @@ void sw_lane_say(struct sw_worker *w, int err, const char *text)
 	} else if (w->state == SW_WORKER_LEFT) {
 		sw_lane_report(w, SW_LANE_LEFT);
 	} else if (!atomic_load(&w->lanes->has_line)) {
-		/* While the last line waits, drop this one: all are repeated.
-		 */
+		/* Drop it while the last line waits: lines are repeated. */
 		snprintf(w->lanes->line, sizeof(w->lanes->line), "%s", text);
 		atomic_store(&w->lanes->has_line, true);
 	}
@@ -128,7 +130,7 @@ int sw_worker_death(const struct sw_worker *w, uint32_t tensor)
 	return f ? f->err : 0;
 }
 
-/* --- the servers are told --- */
+/* --- tell the servers --- */
 
 static void tell(struct sw_link *l, const struct sw_wtensor *t)
 {
@@ -167,7 +169,7 @@ void sw_link_declared(struct sw_link *l, uint32_t n)
 	}
 }
 
-/* --- a tensor or group ends --- */
+/* --- end a tensor or group --- */
 
 void sw_tensor_kill(struct sw_worker *w, struct sw_wtensor *t, uint32_t round,
 	const struct sw_fault *why)

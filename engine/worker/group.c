@@ -132,8 +132,8 @@ static uint16_t *place_of(struct sw_worker *w, const char *name)
 	return &w->groups[i];
 }
 
-/* Choose where the life of the group of new stream @t lies.  A stream beyond
- * the group's limit has its own, and the coordinator refuses it. */
+/* Choose the slot in which the life of new stream @t's group lies.  A stream
+ * beyond the group's limit has its own life, and the coordinator refuses it. */
 static uint32_t slot_for(struct sw_worker *w, const struct sw_wtensor *t)
 {
 	const struct sw_wtensor *u = NULL;

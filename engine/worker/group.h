@@ -1,9 +1,8 @@
 /* group.h - the ranks of a stream, as a worker knows them.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The wire and the servers know members only.  At a worker a group is a list of
- * ranks, whose order decides about parts; each is a local rank of some member.
- */
+ * The wire and the servers know members only.  At a worker, a group is a list
+ * of ranks in the order of their parts; each is a local rank of some member. */
 #ifndef SW_ENGINE_WORKER_GROUP_H
 #define SW_ENGINE_WORKER_GROUP_H
 
@@ -36,8 +35,9 @@ struct sw_wgroup {
 bool sw_wgroup_check(
 	const struct sw_worker *w, const uint16_t *ranks, uint32_t n);
 
-/* sw_wgroup_fill - fill @g from @ranks, which are checked; copies them.  @g is
- * zeroed, except their number and the pointers to its memory. */
+/* sw_wgroup_fill - fill @g from @ranks, which sw_wgroup_check has accepted;
+ * copies them.  @g must be zeroed, except the number of ranks and the pointers
+ * to its memory. */
 void sw_wgroup_fill(
 	const struct sw_worker *w, const uint16_t *ranks, struct sw_wgroup *g);
 
@@ -60,17 +60,17 @@ uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank);
 /* --- the life that the streams of a group share --- */
 
 /* sw_life_enter - put added stream @t into its group. Lane 0 takes the open
- * group of its name, or a new one; another lane takes lane 0's choice.
+ * group of its name, or a new group; another lane takes lane 0's choice.
  * sw_life_retire - let no later stream enter the group of @t. */
 void sw_life_enter(struct sw_worker *w, struct sw_wtensor *t);
 void sw_life_retire(struct sw_worker *w, const struct sw_wtensor *t);
 
 /* sw_life_identify - note the identifier of a tensor, or of a stream's group.
- * Returns false if the group has another one. */
+ * Returns false if the group has another identifier. */
 bool sw_life_identify(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t id);
 
-/* --- group_end.c: its end --- */
+/* --- group_end.c: the end of a group --- */
 
 /* sw_life_release - end the open collectives of a group that has ended, if its
  * end is settled here and, in lane 0, all other lanes have released it. */

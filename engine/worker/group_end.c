@@ -5,13 +5,13 @@
  * (faults.c), and so does a close with work open.  The collectives of an ended
  * group end between turns, when no frame borrows a buffer.
  *
- * A group is closed when all local ranks have closed it, nothing of it is open,
- * and all servers have admitted its streams.  Each lane forgets it when its
- * servers have acknowledged CLOSE.  Lane 0 does so last, and tells the
- * coordinator then: the coordinator may give the indices of its keys to other
- * streams, and a lane or a server that still had the old ones could not take
- * these.  The control thread frees the streams' memory.  Frames that still come
- * under the old keys are acknowledged and ignored. */
+ * A group is closed when all local ranks have closed it, none of its streams is
+ * open, and all servers have admitted its streams.  Each lane forgets the group
+ * when its servers have acknowledged CLOSE.  Lane 0 forgets it last, and tells
+ * the coordinator then.  The coordinator may give the indices of the group's
+ * keys to other streams, and a lane or a server that still had the old keys
+ * could not take the new ones.  The control thread frees the streams' memory.
+ * Late frames under the old keys are acknowledged and ignored. */
 #include "engine/worker/group.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ enum {
 
 /* --- an ended group --- */
 
-/* How far has another lane let go of the group? */
+/* Return how far another lane has released the group. */
 static enum sw_life_step step_of(
 	const struct sw_worker *w, uint32_t lane, const struct sw_wtensor *slot)
 {
@@ -52,7 +52,7 @@ void sw_life_release(struct sw_worker *w, const struct sw_wtensor *slot)
 	sw_bitmap_add(&w->dying, slot->index);
 }
 
-/* Stop borrowing the buffers of an ended group for good: nothing of a group
+/* Stop borrowing the buffers of an ended group for good: no push of the group
  * leaves after its end.  Returns false if the next turn must continue. */
 static bool release(struct sw_worker *w, struct sw_wtensor *slot)
 {
@@ -67,7 +67,7 @@ static bool release(struct sw_worker *w, struct sw_wtensor *slot)
 	return true;
 }
 
-/* End an open collective of an ended group, when nothing of it is borrowed. */
+/* End one open collective of an ended group, after release has succeeded. */
 static uint32_t end_dead(struct sw_worker *w, struct sw_wtensor *slot)
 {
 	struct sw_wtensor *u = NULL;
@@ -322,7 +322,7 @@ void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 
 /* --- a stream's functions (struct sw_kind) --- */
 
-/* Return the local ranks that have submitted less than others. */
+/* Return the local ranks that have not submitted the newest collective. */
 static uint64_t lagging(const struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t i, uint64_t which)
 {
@@ -347,7 +347,8 @@ static void follow(struct sw_worker *w, struct sw_wtensor *t,
 		sw_colls_take(w, t, zero->stream, atomic_exchange(begun, 0));
 }
 
-/* The coordinator has named the group, also if it has refused the streams. */
+/* Does the server know the group?  The coordinator does if it has named the
+ * group, even if it has refused the streams. */
 static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
 {
 	const struct sw_wtensor *u = NULL;
@@ -360,13 +361,13 @@ static bool is_known(const struct sw_link *l, const struct sw_wtensor *t)
 	return false;
 }
 
-/* Open collectives end in the next turns: in lane 0 when all other lanes have
- * released the group. */
+/* Handle the end of a group.  Its open collectives end in the next turns; in
+ * lane 0, after all other lanes have released the group. */
 static void killed(struct sw_worker *w, struct sw_wtensor *t)
 {
 	struct sw_wtensor *u = NULL;
 
-	if (!w->lane_i) /* another lane's server says it through lane 0 */
+	if (!w->lane_i) /* another lane's servers report through lane 0 */
 		sw_lane_tell(w, t);
 	while ((u = sw_wtensor_next(t, u)))
 		if (u->is_open)

@@ -25,10 +25,10 @@ static inline void sw_lane_report(struct sw_worker *w, uint32_t bits)
 	atomic_fetch_or(&w->lanes->reports.bits, bits);
 }
 
-/* sw_lanes_tell - raise a tensor's flag in lane 0 at some @lanes, a bit each,
- * after a word of it has changed.
- * sw_lane_tell - raise it in lane 0 at all others, in another lane at lane 0.
- */
+/* sw_lanes_tell - in lane 0, raise a tensor's flag at @lanes, a bit each, after
+ * a word of the tensor has changed.
+ * sw_lane_tell - raise the flag: in lane 0 at all other lanes, in another lane
+ * at lane 0. */
 static inline void sw_lanes_tell(
 	struct sw_worker *w, const struct sw_wtensor *t, uint32_t lanes)
 {

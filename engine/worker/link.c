@@ -22,8 +22,8 @@ static bool has_request(const struct sw_worker *w, const struct sw_link *l)
 		return true;
 	case SW_LINK_LEAVING:
 		/* LEAVE waits until the server knows our dead tensors and
-		 * closed streams.  Else it would tell members that wait for one
-		 * of these that we left. */
+		 * closed streams.  Otherwise the server would tell members that
+		 * wait for such a tensor or stream that we left. */
 		return w->fault.err ||
 		       (sw_bitmap_is_empty(&l->ends) &&
 			       sw_bitmap_is_empty(&l->closes) &&
@@ -98,9 +98,9 @@ static uint32_t build_hello(
 	return sizeof(hello);
 }
 
-/* Ask the server whether it still knows the session. The nonce is that of the
- * JOIN: a HELLO with this session follows only ACCEPT, so no answer to it is
- * older than the session. */
+/* Ask the server whether it still knows the session. Reuse the JOIN's nonce: a
+ * HELLO with this session follows only ACCEPT, so no answer to it is older than
+ * the session. */
 static uint32_t build_question(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -259,12 +259,12 @@ bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 
 /* --- source ports (PROTOCOL.md, section 4.4) ---
  *
- * A COOKIE says whether its HELLO landed on a wrong lcore, and may itself land
+ * A COOKIE tells whether its HELLO landed on a wrong lcore, and may itself land
  * on a wrong one here.  Until the first JOIN the server has no state, so the
  * next HELLO may leave from another of our ports. */
 
 /* Probe another source port instead of joining from this one, if a frame landed
- * on a wrong lcore, until all were tried.  Returns whether it did. */
+ * on a wrong lcore, until all ports were tried.  Returns whether it did. */
 static bool probe_again(
 	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
 {
@@ -388,8 +388,8 @@ static void on_refused(
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
 }
 
-/* Is the link joining?  It still is when a session was offered: others may have
- * confirmed theirs first. */
+/* Is the link joining?  It still is after ACCEPT: another worker may have
+ * confirmed its session first. */
 static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->state == SW_LINK_JOIN ||
@@ -412,7 +412,7 @@ static void on_error(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_state, 1);
 }
 
-/* The server does not know our session. */
+/* Join again, or fail, because the server does not know our session. */
 static void on_unknown(struct sw_worker *w, struct sw_link *l)
 {
 	if (w->state == SW_WORKER_JOINING && (l->server_i || !w->size)) {
@@ -477,8 +477,8 @@ static bool has_mac(const struct sw_worker *w, const struct sw_link *l,
 		       h->payload_len, sizeof(struct sw_cookie));
 }
 
-/* Without a MAC it is the COOKIE of a server that lacks our secret, or a forged
- * one: JOIN with it, until a proven one comes. */
+/* Handle a COOKIE of a keyed link.  Without a MAC, it is forged or its server
+ * lacks our secret: JOIN with it until a proven COOKIE arrives. */
 static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
@@ -505,8 +505,8 @@ static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
 	take_cookie(w, l, &c);
 }
 
-/* Does the server encrypt if this worker does?  It is the true one, so the
- * worker ends here. */
+/* Does the server encrypt if this worker does?  It has proved its identity, so
+ * a difference ends the worker. */
 static bool is_as_private(
 	struct sw_worker *w, const struct sw_link *l, const struct sw_accept *a)
 {
@@ -553,8 +553,8 @@ static void on_keyed_accept(
 	sw_crypto_wipe(sealed, sizeof(sealed));
 }
 
-/* Keep the words of a server that cannot prove who it is, for the message when
- * time is up. */
+/* Keep the reason that a server gives without proof of its identity, for the
+ * message at the deadline of joining. */
 static void note_hint(
 	struct sw_worker *w, struct sw_link *l, const uint8_t *payload)
 {
@@ -587,9 +587,9 @@ static void on_refusal(struct sw_worker *w, struct sw_link *l,
 		sw_count(&w->stats.rx_tag, 1);
 }
 
-/* An ACCEPT came again: our KEEPALIVE may have been lost.  A server that waits
- * for it still knows the session, so this one need not join anew.  A replay of
- * the ACCEPT gains nothing: the open timeout stays. */
+/* Handle a duplicate ACCEPT: our KEEPALIVE may have been lost.  A server that
+ * waits for it still knows the session, so the worker need not join again.  A
+ * replay of the ACCEPT gains nothing: the open timeout stays. */
 static void on_repeated(struct sw_worker *w, struct sw_link *l)
 {
 	if (w->state == SW_WORKER_JOINING &&
@@ -621,8 +621,8 @@ void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
 
 /* --- timers --- */
 
-/* A server that has confirmed the session gives a sign of life several times
- * within this time. */
+/* Has the server been silent since ACCEPT?  A server that has confirmed the
+ * session sends several frames within this time. */
 static bool is_deaf(const struct sw_worker *w, const struct sw_link *l)
 {
 	return l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING &&
@@ -632,8 +632,9 @@ static bool is_deaf(const struct sw_worker *w, const struct sw_link *l)
 }
 
 /* A server that was restarted cannot answer frames of a session that it does
- * not know, because it lacks the keys.  Ask it when it has been silent for
- * longer than one that knows the session is.  Returns when to call again. */
+ * not know, because it lacks the keys.  Ask a server that has been silent for
+ * longer than a server with the session ever is.  Returns when to call again.
+ */
 static uint64_t tick_question(struct sw_worker *w, struct sw_link *l)
 {
 	uint64_t at = l->peer.rx_ns + w->params.dead_after / 8;
@@ -643,7 +644,7 @@ static uint64_t tick_question(struct sw_worker *w, struct sw_link *l)
 	if (at <= w->now_ns && l->question_at_ns <= w->now_ns) {
 		l->question_at_ns = w->now_ns + w->params.retry_max;
 		sw_link_owe(l, SW_OWE_REQUEST);
-		/* A HELLO is no sign of life to a server with the session. */
+		/* To a server with the session, HELLO is no sign of life. */
 		sw_link_owe(l, SW_OWE_KEEPALIVE);
 	}
 	return sw_max64(at, l->question_at_ns);

@@ -19,9 +19,9 @@ enum {
 
 /* A link joins a worker and one server.  It repeats HELLO, JOIN and LEAVE until
  * the answer arrives.  Link 0 leads to the coordinator; the other links open
- * when it says that all members have joined. */
+ * when the coordinator reports that all members have joined. */
 enum sw_link_state {
-	SW_LINK_IDLE, /* waits for the coordinator to say PROBING */
+	SW_LINK_IDLE, /* waits for PROBING from the coordinator */
 	SW_LINK_HELLO,
 	SW_LINK_JOIN,
 	SW_LINK_OPEN,
@@ -43,9 +43,9 @@ struct sw_link {
 	uint32_t server_i;
 	uint32_t n_todo;   /* chunks that wait to be pushed there */
 	uint32_t n_folded; /* chunks in FOLDED */
-	/* Payloads sent there, each once, and taken from there. */
+	/* Payload bytes sent there, each once, and result bytes taken. */
 	uint64_t pushed_bytes, taken_bytes;
-	struct sw_wtensor *next; /* the tensor that goes next */
+	struct sw_wtensor *next; /* the tensor to push next */
 	/* Tensors whose set of chunks here is not empty, by their order.
 	 * The list of SW_TODO has tensors that started under a policy without
 	 * priorities, in the order of their start. */
@@ -59,7 +59,7 @@ struct sw_link {
 	struct sw_ip here; /* our address on the path */
 	/* When the next request leaves, and the pause after it. */
 	uint64_t request_at_ns, request_wait_ns;
-	/* When the next question may leave, whether a silent server still knows
+	/* When the worker may next ask a silent server whether it still knows
 	 * the session. */
 	uint64_t question_at_ns;
 	uint32_t n_cookies;  /* COOKIEs received before the session opened */
@@ -69,14 +69,14 @@ struct sw_link {
 	uint32_t n_declared; /* tensors declared there */
 	uint32_t n_asked;    /* tensors in the DECLARE in flight */
 	/* When the last QUERY left or the last result arrived, and how long
-	 * after that the next QUERY leaves; a wait of 0 is set anew from the
+	 * after that the next QUERY leaves; a wait of 0 is computed from the
 	 * round-trip time. */
 	uint64_t query_from_ns, query_wait_ns;
 	/* When the idle link returns its grant; 0: it is not idle. */
 	uint64_t rest_at_ns;
 	uint32_t n_queries;
-	/* Where the search for late results continues: a tensor's index, a
-	 * local chunk of it. */
+	/* Where the search for late results continues: a tensor's index, and
+	 * the index of its local chunk. */
 	uint32_t query_tensor, query_local;
 	struct sw_query queries[SW_QUERY_MAX];
 	/* Streams with chunks that wait for their window here to move. */
@@ -84,7 +84,7 @@ struct sw_link {
 	/* Tensors whose END the server is owed, and streams whose CLOSE it is
 	 * owed. */
 	struct sw_bitmap ends, closes;
-	uint64_t words[SW_LINK_WORDS]; /* memory of these sets */
+	uint64_t words[SW_LINK_WORDS]; /* memory of all sets */
 	uint16_t udp;                  /* the server's UDP port, for messages */
 	char name[SW_NAME_MAX];
 	/* Frames have tags. Until the session is open: the handshake after the
@@ -239,12 +239,12 @@ uint64_t sw_link_tick(struct sw_worker *w, struct sw_link *l);
 /* --- with a secret --- */
 
 /* sw_link_is_true - at a worker with a secret, return whether the frame may be
- * the server's.  Frames of the handshake are judged here, others later, by
- * sw_peer_run_true.
+ * the server's.  It judges frames of the handshake; sw_peer_run_true
+ * judges all other frames later.
  * sw_link_is_handshake - does the frame belong to the handshake, so that it has
  * CRCs, although the link is keyed?
- * sw_link_on_handshake - handle it.
- * sw_link_forget_keys - forget those of the session. */
+ * sw_link_on_handshake - handle such a frame.
+ * sw_link_forget_keys - wipe the keys of the session. */
 bool sw_link_is_true(struct sw_worker *w, struct sw_link *l,
 	const struct sw_rx_frame *f, struct sw_header *h);
 bool sw_link_is_handshake(const struct sw_link *l, const struct sw_header *h);

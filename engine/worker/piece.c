@@ -1,4 +1,4 @@
-/* piece.c - divide a collective into chunks; what each gives and takes.
+/* piece.c - divide a collective into chunks, combine and write their bytes.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/piece.h"
 
@@ -77,8 +77,8 @@ static struct sw_local_list takers_of(
 							      : all_here(s);
 }
 
-/* Where a piece begins in the buffers of local ranks: @at bytes behind the
- * begin of a part. */
+/* Where a piece begins in the buffers of local ranks: at bytes behind the start
+ * of a part. */
 struct spot {
 	uint64_t at, part;
 };
@@ -127,8 +127,8 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 }
 
 /* Do parts lie at their member's own server?  They do if all servers are
- * colocated, so that parts never travel; else chunks are placed by weight, as a
- * tensor's. */
+ * colocated, so that parts never travel; else chunks are placed by weight, like
+ * a tensor's chunks. */
 static bool is_at_home(const struct sw_worker *w, const struct sw_coll *c)
 {
 	return is_by_part(c) && w->place.n_colocated == w->place.n_servers;
@@ -230,8 +230,8 @@ struct given {
 	double *scale; /* SW_PREMUL_SUM */
 };
 
-/* Scale a rank's bytes by its factor into w->payload; return them as they are
- * if the factor is 1. */
+/* Scale a rank's bytes by its factor into w->payload; return the rank's own
+ * bytes if the factor is 1. */
 static const void *scaled_given(struct sw_worker *w,
 	const struct sw_sum_ops *ops, const struct given *g, uint32_t i)
 {
@@ -260,8 +260,8 @@ static void fold_given(struct sw_worker *w, const struct sw_sum_ops *ops,
 	}
 }
 
-/* Combine the bytes into w->made_at.  Without a server an average is divided
- * here. */
+/* Combine the bytes into w->made_at.  Divide an average here if no server does.
+ */
 static void combine_given(struct sw_worker *w, const struct sw_stream *s,
 	const struct sw_worker_coll *ask, const struct given *g)
 {

@@ -1,4 +1,4 @@
-/* probe.c - probe the paths to the servers, and say what all of them carry.
+/* probe.c - find the payload that the paths to all servers carry.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/worker/probe.h"
 
@@ -111,7 +111,7 @@ void sw_worker_use_payload(struct sw_worker *w, uint32_t payload)
 /* --- a path that stops carrying the job's frames ---
  *
  * The payload was probed before the job ran. If a route's MTU falls later, or a
- * filter begins to drop large packets, data frames are lost for ever, while
+ * filter begins to drop large packets, all large data frames are lost, while
  * control frames are small and keep the session alive. So when a tensor has
  * made no progress for some time, the worker sends each server PROBEs of the
  * job's payload and small ones in turn. A server echoes both. If only the small
@@ -132,8 +132,8 @@ uint64_t sw_paths_doubt_ns(const struct sw_worker *w)
 	return limit_ns(w) / 4;
 }
 
-/* Return whether small frames return and full ones do not.  Where one of four
- * small ones is lost, full ones may be lost by chance as well. */
+/* Return whether small frames return and full ones do not.  If one of four
+ * small frames is lost, full frames may also be lost by chance. */
 static bool is_narrow(const struct sw_link *l)
 {
 	const struct sw_probe *p = &l->probe;
@@ -142,8 +142,8 @@ static bool is_narrow(const struct sw_link *l)
 	       p->n_alive >= p->n_sent / 2 * 3 / 4;
 }
 
-/* Fail.  If pushes are still not acknowledged, the path to the server loses
- * them, else the path back loses results. */
+/* Fail the worker.  If pushes are still not acknowledged, the path to the
+ * server loses pushes, else the path back loses results. */
 static void fail(struct sw_worker *w, const struct sw_link *l)
 {
 	bool is_out = l->n_todo || sw_flow_is_open(&l->peer.flow);

@@ -7,8 +7,8 @@
  * ACCEPT have shown that the least payload passes.
  *
  * Every other PROBE has the size that is known to pass. A size fails only if
- * several of those were answered meanwhile, so that a server that stands still,
- * or a path that is down for a second, makes no payload small.
+ * the server answers several of these meanwhile, so that a stalled server, or a
+ * path that is down for a second, does not reduce the payload.
  *
  * While the job runs, a probe of its payload checks a path in the same way. */
 #ifndef SW_ENGINE_WORKER_PROBE_H
@@ -85,11 +85,11 @@ static inline bool sw_probe_is_over(const struct sw_probe *p)
  * the job's payload is settled.
  * sw_link_build_probe - build the next PROBE; returns 0 if nothing is probed.
  * sw_link_on_probe - take an answer.
- * sw_link_tick_probe - try again, or a smaller size. Returns when to call it
- * again.
+ * sw_link_tick_probe - repeat the PROBE if it is due, or go to a smaller size.
+ * Returns when to call it again.
  * sw_worker_carries - return the payload that all paths of the lane carry, or 0
  * while some are not probed.
- * sw_worker_use_payload - the job's payload is @payload. */
+ * sw_worker_use_payload - use @payload as the job's payload. */
 void sw_link_probe(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_probe(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
@@ -103,9 +103,9 @@ void sw_worker_use_payload(struct sw_worker *w, uint32_t payload);
 
 /* sw_paths_doubt_ns - return how long a tensor may lack results before the
  * paths are checked.
- * sw_paths_check - check them while @is_slow, a tensor does; called in each
- * sweep (sw_stall_tick). Fails the worker if a path stops carrying the job's
- * payload, within dead_after. */
+ * sw_paths_check - check the paths while @is_slow: a tensor has lacked results
+ * for that long. Call it in each sweep (sw_stall_tick). Fails the worker if a
+ * path stops carrying the job's payload, within dead_after. */
 uint64_t sw_paths_doubt_ns(const struct sw_worker *w);
 void sw_paths_check(struct sw_worker *w, bool is_slow);
 

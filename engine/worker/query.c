@@ -3,8 +3,8 @@
  *
  * A result is late if its chunk has been FOLDED for some round-trip times.  No
  * set holds such chunks: a cursor of each link searches the open tensors for
- * them, some in each tick, and continues behind the last QUERY, so that no 64
- * results hold up others. */
+ * them, some in each tick, and continues behind the last QUERY, so that 64 late
+ * results never hold up other results. */
 #include "engine/worker/query.h"
 
 #include <string.h>
@@ -16,14 +16,14 @@
 #include "engine/worker/todo.h"
 
 enum {
-	LOOKS = 256,      /* a tick's chunks and tensors; */
-	TENSOR_LOOKS = 4, /* a tensor costs this many */
+	LOOKS = 256,      /* chunks that a tick looks at */
+	TENSOR_LOOKS = 4, /* a tensor costs as many looks */
 };
 
 /* Ask about a tensor from local chunk query_local on.  If a stream is blocked
- * or stalled, first ask for the base; if it is stalled, also say which number
- * it waits for (faults.c).  Returns false if it runs out of *looks, or
- * the QUERY is full. */
+ * or stalled, first ask for the base; if it is stalled, also name the number
+ * that it waits for (faults.c).  Returns false if *looks are used up or the
+ * QUERY is full. */
 static bool ask_about(struct sw_worker *w, struct sw_link *l,
 	const struct sw_wtensor *t, uint32_t *looks)
 {
@@ -115,8 +115,8 @@ uint32_t sw_query_build(
 
 /* --- answers --- */
 
-/* Find the chunk that an ANSWER is about, NULL if none waits for it.  Each
- * ANSWER about a stream has its base. */
+/* Find the chunk that an ANSWER is about; NULL if no chunk waits for it.  Each
+ * ANSWER about a stream carries the stream's base. */
 static struct sw_wchunk *find(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_answer *a, uint32_t *record)
 {

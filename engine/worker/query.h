@@ -18,8 +18,8 @@ static inline uint64_t sw_query_at(const struct sw_worker *w, struct sw_link *l)
 	return l->query_from_ns + l->query_wait_ns;
 }
 
-/* sw_query_search - look for some, and owe a QUERY about those found.
- * sw_query_tick - do so if that time has come; returns when to call again.
+/* sw_query_search - look for some late results, and owe a QUERY about them.
+ * sw_query_tick - search if it is time; both return when to call again.
  * sw_query_build - build that QUERY; returns payload bytes.
  * sw_query_answered - take the server's ANSWER. */
 uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l);

@@ -61,8 +61,8 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	}
 }
 
-/* Take back started chunks, from the last one on: chunks leave from the lowest
- * on, so these are still here. */
+/* Take back started chunks, from the last one on: chunks leave in ascending
+ * order, so the last ones are still unsent. */
 static uint64_t take_back(struct sw_task *task, uint64_t bytes)
 {
 	struct sw_wtensor *t = sw_wtensor_of(task);
@@ -110,7 +110,7 @@ static uint64_t buffer_bytes(const struct sw_wtensor *t)
 	return t->decl.n_elems * t->elem_bytes;
 }
 
-/* Can @lacks bytes be missing at its end? */
+/* Can @lacks bytes be missing at the end of the buffer? */
 static bool may_lack(const struct sw_wtensor *t, uint64_t lacks)
 {
 	return lacks <= buffer_bytes(t) && lacks % t->elem_bytes == 0;
@@ -154,8 +154,7 @@ static void give_written(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-/* Give the scheduler all chunks, since the buffer is fully written: most are.
- */
+/* Give the scheduler all chunks of a fully written buffer, the usual case. */
 static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 {
 	int err;
@@ -199,7 +198,7 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 
 	t->round++;
 	w->highest_round = (uint32_t)sw_max64(w->highest_round, t->round);
-	if (sw_wtensor_is_dead(t, t->round)) { /* this lane knew it before */
+	if (sw_wtensor_is_dead(t, t->round)) { /* already killed here */
 		sw_round_end(w, t, sw_wtensor_why(t)->err);
 		return;
 	}
@@ -229,7 +228,8 @@ void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
 
 /* --- its end --- */
 
-/* Tell those of the 64 local ranks from @first on that are in @asked. */
+/* Tell the local ranks in @asked, a set of the 64 from @first on, that the
+ * round has ended. */
 static void tell(struct sw_worker *w, const struct sw_wtensor *t,
 	uint32_t first, uint64_t asked, int err)
 {
@@ -241,8 +241,8 @@ static void tell(struct sw_worker *w, const struct sw_wtensor *t,
 	}
 }
 
-/* Tell all local ranks that have asked.  A rank may ask anew in the callback,
- * so the sets are cleared first. */
+/* Tell all local ranks that have asked that the round has ended.  A rank may
+ * ask for the next round in the callback, so clear the sets first. */
 static void end_local(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	uint32_t n_words = w->n_local / 64;
@@ -344,8 +344,8 @@ static uint32_t first_of(const uint64_t *set)
 	return 64 * i + (uint32_t)__builtin_ctzll(set[i]);
 }
 
-/* Kill the tensor: a local rank asks for something else than the first one did.
- */
+/* Kill the tensor, because a local rank's request differs from that of the
+ * first local rank. */
 static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
@@ -367,7 +367,7 @@ static int kill_differs(struct sw_worker *w, struct sw_wtensor *t,
 static int ask(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_worker_round *round)
 {
-	if (round->lacks) { /* else nothing lacks, as after a round */
+	if (round->lacks) { /* else all is written, as after a round */
 		if (!may_lack(t, round->lacks))
 			return SW_EINVAL;
 		t->locals[round->local].lacks = round->lacks;
@@ -416,11 +416,11 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 
 /* --- growing tensors ---
  *
- * A local rank may ask for a round before all of its buffer is written, and say
- * later how much more is.  The least of all local ranks counts: lane 0 writes
- * it to a word that the other lanes read, and each lane gives its chunks up to
- * there to its scheduler.  Chunks beyond stay HELD, as before the round, and so
- * are never pushed.
+ * A local rank may ask for a round before its buffer is fully written, and
+ * report later how much more is written.  The least length of all local ranks
+ * counts: lane 0 writes it to a word that the other lanes read, and each lane
+ * gives its scheduler the chunks below that length.  Chunks above it stay HELD,
+ * as before the round, and so are never pushed.
  *
  * Results are reported by granules of SW_GRANULE bytes.  When all results of a
  * granule are written, its word in the local ranks' memory becomes the number
@@ -459,8 +459,8 @@ int sw_worker_grow(
 	return 0;
 }
 
-/* Return how many chunks lie in a granule, wholly or partly; *own: how many are
- * this lane's. */
+/* Return how many chunks lie in a granule, wholly or partly; *own: how many of
+ * these chunks are this lane's. */
 static uint32_t chunks_in(
 	const struct sw_wtensor *t, uint32_t granule, uint32_t *own)
 {
@@ -505,7 +505,7 @@ void sw_granules_held(struct sw_worker *w, struct sw_wtensor *t, uint32_t chunk)
 	uint32_t last = (uint32_t)((end - 1) / SW_GRANULE);
 
 	hold_in(w, t, first);
-	if (last != first) /* the chunk lies in two */
+	if (last != first) /* the chunk lies in two granules */
 		hold_in(w, t, last);
 }
 
@@ -550,7 +550,8 @@ static void follow(struct sw_worker *w, struct sw_wtensor *t,
 	sw_round_start(w, t);
 }
 
-/* End the open round when the other lanes have dropped it as well. */
+/* Drop the open round of a killed tensor.  End the round when the other lanes
+ * have also dropped it. */
 static void killed(struct sw_worker *w, struct sw_wtensor *t)
 {
 	sw_lane_tell(w, t);

@@ -6,8 +6,8 @@
 #include "engine/base/bits.h"
 #include "engine/worker/wtensor.h"
 
-/* sw_round_open - open a round as the first local rank asks for it, with its
- * operation. */
+/* sw_round_open - open a round, with its operation, when the first local rank
+ * asks for it. */
 void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	uint16_t step, uint16_t root);
 
@@ -15,16 +15,16 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
  * tell the other lanes, give this lane's written chunks to the scheduler. */
 void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_extend - give the scheduler the chunks that were written since.
- * Does nothing if the round is over or dead. */
+/* sw_round_extend - give the scheduler the chunks that were written since it
+ * got the last ones.  Does nothing if the round is over or dead. */
 void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
 
-/* sw_round_drop - cancel all that this lane still does for a dead round. */
+/* sw_round_drop - cancel all work of this lane for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* sw_round_end - end the round for all local ranks that asked for it.
- * sw_rounds_end - end what is open when the worker has ended, some in each
- * turn; returns the work done. */
+ * sw_rounds_end - end open rounds and collectives when the worker has ended,
+ * some in each turn; returns the work done. */
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err);
 uint32_t sw_rounds_end(struct sw_worker *w);
 

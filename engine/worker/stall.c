@@ -50,8 +50,8 @@ static uint64_t named(const struct sw_worker *w, const struct sw_wtensor *t,
 	return all;
 }
 
-/* Add the ranks from @from up to @end, exclusive; with @set only those in it.
- */
+/* Add the ranks from @from up to @end, exclusive; if @set is not NULL, only
+ * ranks in @set. */
 static void add_range(
 	const uint64_t *set, uint32_t from, uint32_t end, struct ranks *out)
 {
@@ -98,7 +98,7 @@ const char *sw_missing_text(const struct sw_worker *w,
 		if (!t->is_open)
 			continue;
 		m.members |= named(w, t, 0) & ~(1ULL << w->member);
-		/* Lane 0 has begun whatever another lane has. */
+		/* Lane 0 begins each round before the other lanes do. */
 		for (uint32_t i = 0; !w->lane_i && 64 * i < w->n_local; i++)
 			m.locals[i] |= t->kind->lagging(w, t, i, ~m.locals[i]);
 	}
@@ -118,14 +118,14 @@ static uint64_t every_ns(const struct sw_worker *w)
 	return sw_min64(w->params.stall_warn, w->params.stall_limit);
 }
 
-/* Is a result missing of a chunk that the scheduler was given? */
+/* Does a chunk that the scheduler was given lack its result? */
 static bool lacks_results(const struct sw_wtensor *t)
 {
 	return t->n_missing > t->own.n_local - t->n_given;
 }
 
-/* Has it made no progress for @least_ns?  Each lane looks at its own results;
- * lane 0 also looks at local ranks. */
+/* Has the tensor made no progress for @least_ns?  Each lane looks at its own
+ * results; lane 0 also looks at local ranks. */
 static bool is_stalled(const struct sw_worker *w, const struct sw_wtensor *t,
 	uint64_t least_ns)
 {
@@ -156,7 +156,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 			sw_stream_propose(w, t, &f);
 			return;
 		}
-		/* A member that has not declared it learns its name. */
+		/* Name the tensor for members that have not declared it. */
 		sw_text_add(f.text, sizeof(f.text), ", tensor %.40s", t->name);
 		sw_worker_fail_for(w, &f);
 		return;
@@ -171,7 +171,7 @@ static void warn(struct sw_worker *w, struct sw_wtensor *t, uint32_t n)
 		w->stalled_ns = t->progress_ns;
 }
 
-/* Say once that a stall has ended after its warning. */
+/* Report once that a stall has ended after its warning. */
 static void all_clear(struct sw_worker *w)
 {
 	char text[64];
@@ -191,8 +191,8 @@ static void look_at(struct sw_worker *w, uint32_t i)
 	w->look.is_still |= t->kind->is_group && sw_stream_compare(w, t);
 	w->look.is_slow |= t->is_open && lacks_results(t) &&
 			   w->now_ns - t->progress_ns >= sw_paths_doubt_ns(w);
-	/* A server that named a member before the death may have its push by
-	 * now, so only later WAITs count. */
+	/* A server that named a member before its death may have the member's
+	 * push by now, so only later WAITs count. */
 	sw_deaths_check_members(w, t, named(w, t, w->deaths.learned_ns));
 	if (!is_stalled(w, t, every_ns(w)))
 		return;
@@ -260,7 +260,8 @@ static void describe_group(
 	}
 }
 
-/* Returns whether all groups were looked at. */
+/* Describe some groups, from out->next_group on.  Returns whether it has
+ * reached the end. */
 static bool describe_groups(
 	const struct sw_worker *w, struct sw_worker_waits *out)
 {

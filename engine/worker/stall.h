@@ -1,4 +1,4 @@
-/* stall.h - tensors without progress: warn of them, or give up.
+/* stall.h - warn about tensors without progress, or give up.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_STALL_H
 #define SW_ENGINE_WORKER_STALL_H

@@ -1,4 +1,4 @@
-/* status.c - follow the job's state, as the coordinator says it.
+/* status.c - follow the job's state, as the coordinator reports it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "engine/worker/tuning.h"
 
 /* Do the members' ranks add up to the job's size?  Ranks index sets, so wrong
- * ones must not pass. */
+ * ranks must not pass. */
 static bool add_up(const struct sw_worker *w, const struct sw_status *st)
 {
 	uint32_t size = 0, first = 0;
@@ -77,7 +77,7 @@ void sw_link_on_status(struct sw_worker *w, struct sw_link *l,
 		return;
 	}
 	sw_tuning_received(w, &st);
-	if (w->size) { /* other lanes may read the rest, so it stays */
+	if (w->size) { /* other lanes may read the other fields: keep them */
 		sw_deaths_learn(w, &st);
 		take_payload(w, l, &st);
 		w->is_unsettled = true;

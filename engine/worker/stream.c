@@ -22,8 +22,8 @@ static void block(struct sw_link *l, struct sw_stream_link *sl, bool is_blocked)
 	sl->is_blocked = is_blocked;
 }
 
-/* Is there room for all chunks that one WANT asks for?  It asks for the chunks
- * of the collective up to the next multiple of run. */
+/* Does the window have room for all chunks that one WANT asks for?  A WANT asks
+ * for the chunks of the collective up to the next multiple of run. */
 static bool fits(const struct sw_wtensor *t, const struct sw_stream_link *sl)
 {
 	uint32_t run = (uint32_t)sw_min64(SW_WANT_MAX, sw_stream_window(t) / 4);
@@ -121,7 +121,7 @@ static uint64_t part_of(
 	return bytes;
 }
 
-/* Return the slot to start next, of which there must be one. */
+/* Return the slot to start next; there must be one. */
 static uint32_t next_entered(const struct sw_stream *s)
 {
 	return s->entered[s->tail % s->n_entered];
@@ -147,8 +147,8 @@ static void start_part(struct sw_task *task, uint64_t from, uint64_t bytes)
 	}
 }
 
-/* Return the chunk that was started @n before the last one, while the ring
- * still has it. */
+/* Return the slot that was started @n slots before the last one; UINT32_MAX if
+ * the ring has already reused its entry. */
 static uint32_t started(const struct sw_stream *s, uint32_t n)
 {
 	return s->head - s->tail + n < s->n_entered
@@ -222,7 +222,7 @@ void sw_stream_settle(struct sw_worker *w)
 		enter_links(w, t, w->moved_at, 1);
 }
 
-/* --- its life --- */
+/* --- a stream's life --- */
 
 void sw_stream_drop(struct sw_worker *w, struct sw_wtensor *t)
 {
@@ -296,7 +296,7 @@ void sw_coll_end(
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
-/* Finish a slot: its chunk is done. */
+/* Finish a slot whose chunk is done. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
 	struct sw_worker *w = l->worker;
@@ -405,12 +405,12 @@ void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base)
 		return;
 	for (; sl->base != base; sl->base++) {
 		if (sl->base == sl->next)
-			break; /* impossible: we have not entered it */
+			break; /* impossible: that chunk has not entered */
 		if (!sw_stream_find(t, l, sl->base, &chunk))
 			continue;
 		if (t->stream->pieces[chunk].gets || !t->chunks[chunk].n_sent)
-			/* Impossible as well: we lack its result, or never
-			 * gave. */
+			/* Also impossible: we lack its result, or never pushed.
+			 */
 			break;
 		give_credit(w, t, chunk);
 		finish(l, t, chunk);

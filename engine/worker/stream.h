@@ -4,8 +4,8 @@
  * A worker keeps a stream as a tensor whose chunks are the slots of its
  * windows: slot i of link l is chunk l << window_log2 | i.  So the same sets
  * (todo.c) hold the chunks to push, to retransmit or to ask for, in the same
- * order of urgency. struct sw_piece says what a slot holds now: chunk j of the
- * stream at that server.  PROTOCOL.md, section 13, has the rules. */
+ * order of urgency. struct sw_piece is the present content of a slot: chunk j
+ * of the stream at that server.  PROTOCOL.md, section 13, has the rules. */
 #ifndef SW_ENGINE_WORKER_STREAM_H
 #define SW_ENGINE_WORKER_STREAM_H
 
@@ -64,8 +64,7 @@ struct sw_coll {
 struct sw_coll_share {
 	uint32_t n;
 	/* Numbers of the parts, borrowed, and the chunks of each: n_per_part
-	 * from number from on, every step-th.  NULL: place says which chunks.
-	 */
+	 * from number from on, every step-th.  NULL: place gives the chunks. */
 	const uint16_t *parts;
 	uint32_t n_per_part, from, step;
 	struct sw_place place;
@@ -91,23 +90,23 @@ struct sw_piece {
 
 /* The stream's state at one server. */
 struct sw_stream_link {
-	uint32_t base; /* the lowest open j, as the server said */
+	uint32_t base; /* the lowest open j, as the server reported */
 	uint32_t next; /* the next j to enter */
 	/* The collective whose chunks enter now, counted as n_colls. */
 	uint32_t coll;
-	uint32_t at; /* the next of its chunks in share to enter */
+	uint32_t at; /* the next chunk in share to enter */
 	struct sw_coll_share share;
 	bool is_blocked; /* chunks wait for the window to move */
 };
 
 /* One stream's channel between lane 0 and another lane: sets of places in lane
  * 0's colls.  A lane that adds to a set also raises the stream's flag.  The
- * other lane reads ask, locals, number, turn and first of those begun, stable
- * until in done. */
+ * other lane reads ask, locals, number, turn and first of each collective in
+ * begun; lane 0 keeps them until the collective is in done. */
 struct sw_stream_lane {
 	/* Sets that the other side has not taken yet. */
 	_Atomic uint64_t begun, done;
-	/* The results of those in done: */
+	/* The results of the collectives in done: */
 	uint16_t weights[SW_COLLS]; /* 0: it had no result */
 	bool are_edited[SW_COLLS];
 };
@@ -115,16 +114,16 @@ struct sw_stream_lane {
 struct sw_stream {
 	struct sw_wgroup group;
 	struct sw_wtensor *next; /* the next stream of the group */
-	/* Lane 0's channels, w->n_others of them. */
+	/* Lane 0's channels, one to each of w->n_others lanes. */
 	struct sw_stream_lane *lanes;
 	/* By turn, modulo SW_COLLS.  Another lane keeps only collectives in
 	 * which it has chunks, in a row. */
 	struct sw_coll colls[SW_COLLS];
-	struct sw_coll_local *locals; /* memory of all their locals */
+	struct sw_coll_local *locals; /* memory of the locals of all colls */
 	uint32_t *n_asked;            /* collectives submitted, by local rank */
 	/* Collectives that the furthest local rank has submitted. */
 	uint32_t n_newest;
-	uint32_t n_colls; /* collectives that all of them have submitted */
+	uint32_t n_colls; /* collectives that all local ranks have submitted */
 	uint32_t n_open;
 	/* Lane 0's: collectives that ended without an error, the bytes of each
 	 * rank's buffer or part, and the time that they took. */
@@ -135,7 +134,7 @@ struct sw_stream {
 	uint32_t here_coll, here_at;
 	struct sw_piece *pieces; /* by slot */
 	/* Slots that entered but have not started: a ring, whose size is a
-	 * power of two because its ends count on over 2^32. */
+	 * power of two because head and tail wrap at 2^32. */
 	uint32_t *entered;
 	uint32_t n_entered, head, tail;
 	struct sw_stream_link links[];
@@ -157,7 +156,7 @@ static inline struct sw_stream_lane *sw_stream_lane(
 }
 
 /* sw_stream_build - build stream @t from valid ranks and window_log2, in zeroed
- * memory for all of it; copies the ranks.
+ * memory that lay_stream (tensors.c) has laid out; copies the ranks.
  * sw_stream_add - add the stream to the lcore's structures. */
 void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
@@ -165,8 +164,8 @@ void sw_stream_add(struct sw_worker *w, struct sw_wtensor *t);
 /* --- the streams of one group --- */
 
 /* sw_wtensor_next - return the stream behind @last in the life of @t, which
- * includes @t; the first for NULL.  Returns NULL at the end, and for a tensor.
- */
+ * includes @t; if @last is NULL, the first stream.  Returns NULL at the end,
+ * and for a tensor. */
 static inline struct sw_wtensor *sw_wtensor_next(
 	const struct sw_wtensor *t, const struct sw_wtensor *last)
 {
@@ -182,13 +181,13 @@ static inline uint32_t sw_stream_window(const struct sw_wtensor *t)
 }
 
 /* sw_stream_enter - let the chunks of new collectives enter the windows, as far
- * as these have room, and give them to the scheduler.  Does nothing if all
- * ranks are local.
- * sw_stream_settle - do so at the window that has moved (w->moved). */
+ * as the windows have room, and give the chunks to the scheduler.  Does nothing
+ * if all ranks are local.
+ * sw_stream_settle - the same, at the window that has moved (w->moved). */
 void sw_stream_enter(struct sw_worker *w, struct sw_wtensor *t);
 void sw_stream_settle(struct sw_worker *w);
 
-/* sw_stream_drop - forget what waits to enter or to be started. */
+/* sw_stream_drop - forget the chunks that wait to enter or to start. */
 void sw_stream_drop(struct sw_worker *w, struct sw_wtensor *t);
 
 /* --- stream.c: the slots of the windows --- */
@@ -204,9 +203,9 @@ void sw_coll_end(
 const uint8_t *sw_stream_fill(const struct sw_wtensor *t, uint32_t chunk,
 	struct sw_header *h, bool *is_stable);
 
-/* sw_stream_widen - widen the one-chunk WANT in @h by neighbours that are to be
- * pushed, of the same collective and root, up to SW_WANT_MAX in all.  Takes
- * them out of the sets. */
+/* sw_stream_widen - widen the one-chunk WANT in @h by neighbours of the same
+ * collective and root that wait to be pushed, up to SW_WANT_MAX chunks in all.
+ * Takes the neighbours out of the sets. */
 void sw_stream_widen(
 	struct sw_link *l, struct sw_wtensor *t, struct sw_header *h);
 
@@ -227,8 +226,7 @@ enum sw_receipt sw_stream_on_result(struct sw_link *l, struct sw_wtensor *t,
  * Call sw_stream_settle next. */
 void sw_stream_on_base(struct sw_link *l, struct sw_wtensor *t, uint32_t base);
 
-/* sw_stream_oldest - return the oldest open collective, of which there must be
- * one. */
+/* sw_stream_oldest - return the oldest open collective; there must be one. */
 static inline struct sw_coll *sw_stream_oldest(struct sw_stream *s)
 {
 	uint32_t i = s->n_newest;
@@ -254,8 +252,8 @@ static inline uint32_t sw_stream_awaits(
 
 /* sw_colls_take - begin, in another lane, the collectives @begun, places in
  * @zero's colls.
- * sw_colls_done - note, in lane 0, that another lane holds its chunks of those
- * in @lane. */
+ * sw_colls_done - note, in lane 0, that another lane holds its chunks of the
+ * collectives in lane->done. */
 void sw_colls_take(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_stream *zero, uint64_t begun);
 void sw_colls_done(
@@ -273,7 +271,7 @@ static inline struct sw_fault_call sw_call_of(
 		.dtype = (uint8_t)c->dtype};
 }
 
-/* sw_coll_has_asked - has local rank @local of the group submitted it? */
+/* sw_coll_has_asked - has local rank @local of the group submitted @c? */
 static inline bool sw_coll_has_asked(
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t local)
 {
@@ -283,10 +281,10 @@ static inline bool sw_coll_has_asked(
 /* --- coll.c: a group at this member alone --- */
 
 /* sw_stream_local_work - do some chunks of a stream whose ranks are all local,
- * of another one in each turn; returns the work done. */
+ * of a different stream in each turn; returns the work done. */
 uint32_t sw_stream_local_work(struct sw_worker *w);
 
-/* sw_stream_is_here - are all ranks of its group at this member? */
+/* sw_stream_is_here - are all ranks of the stream's group at this member? */
 static inline bool sw_stream_is_here(
 	const struct sw_worker *w, const struct sw_stream *s)
 {

@@ -26,7 +26,7 @@
 
 /* --- memory --- */
 
-/* One block of zeros holds all that the tensors of a batch have besides their
+/* One block of zeros holds all memory of a batch's tensors except their
  * records.  Its pages are present (env.h): the lcore takes no page faults, and
  * small tensors neither fill a TLB nor crowd a few cache sets.  The first
  * tensor owns it; a stream, which may be freed earlier, has its own. */
@@ -136,7 +136,7 @@ static uint64_t need_of(const struct sw_worker *w,
 	return b.at;
 }
 
-/* Give back @t, and its batch's memory if @t is the first of the batch. */
+/* Free @t, and the memory of its batch if @t is the first of the batch. */
 static void give_memory(const struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (t->mem)
@@ -154,7 +154,7 @@ static bool is_valid(
 
 	if (!in->name[0] || strlen(in->name) >= SW_NAME_MAX)
 		return false;
-	/* An id follows the last one at its index, which is free. */
+	/* A new id follows the last id at its index, which must be free. */
 	if (in->again && (i >= w->n_places || last->worker ||
 				 !sw_id_follows(in->again, last->id)))
 		return false;
@@ -214,8 +214,8 @@ void sw_worker_free(struct sw_worker *w, uint32_t tensor)
 		give_memory(w, t);
 }
 
-/* Drop the last one first.  Their ids were never published, so they can be
- * reused. */
+/* Drop the last tensor first.  The ids were never published, so later tensors
+ * can reuse them. */
 void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 {
 	while (w->n_built > n) {
@@ -405,7 +405,7 @@ uint32_t sw_link_build_declare(
 	return at;
 }
 
-/* --- lane 0 declares, the others follow --- */
+/* --- lane 0 declares, the other lanes follow --- */
 
 bool sw_tensors_are_admitted(const struct sw_worker *w)
 {
@@ -415,7 +415,7 @@ bool sw_tensors_are_admitted(const struct sw_worker *w)
 	return !w->n_declaring;
 }
 
-/* Return why nothing can be declared now; 0: it can. */
+/* Return the error that forbids declarations now; 0: none does. */
 static int why_not(const struct sw_worker *w)
 {
 	if (sw_worker_end_of(w))
@@ -449,9 +449,9 @@ int sw_worker_declare(
 	return err ? err : sw_worker_add(w);
 }
 
-/* Divide a tensor's chunks among the lanes, for a place on the line; each
- * collective of a stream is divided by itself.  Errors: SW_EPROTO the line has
- * no such place. */
+/* Divide a tensor's chunks among the lanes, for place @first on the line.  Skip
+ * a stream: each of its collectives is divided separately (coll.c).  Errors:
+ * SW_EPROTO the line has no such place. */
 static int divide(
 	const struct sw_worker *w, struct sw_wtensor *t, uint32_t first)
 {
@@ -487,7 +487,7 @@ int sw_tensors_keyed(
 					  w->links[l].server_i);
 		p->from = from;
 		from += p->place.n_local;
-		/* A set over no chunks gets one, which never enters. */
+		/* Sets of no chunks get room for one, which never enters. */
 		n = p->place.n_local ? p->place.n_local : 1;
 		p->turn_step = UINT32_MAX / n;
 		if (!log2 && t->last == SW_PLACE_NONE)
@@ -512,7 +512,7 @@ void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t)
 	struct sw_wtensor *slot = sw_wtensor_slot(t);
 	const struct sw_wtensor *zero = w->lanes->zero->tensors;
 	const struct sw_life *said = &zero[slot->index].own_life;
-	bool is_closed = atomic_load(&said->is_closed); /* was said last */
+	bool is_closed = atomic_load(&said->is_closed); /* it is set last */
 	uint32_t from = atomic_load(&said->from);
 
 	if (from && from != t->life->from)
@@ -542,15 +542,15 @@ static int copy_one(struct sw_worker *w, const struct sw_wtensor *zero)
 }
 
 /* Has the coordinator refused the tensor?  A tensor that died here before the
- * answer does not count; another lane learns only of answered ones. */
+ * answer does not count; another lane learns only of answered tensors. */
 static bool is_refused(const struct sw_worker *w, const struct sw_wtensor *t)
 {
 	return t->life->from && t->key == SW_KEY_NONE &&
 	       (w->lane_i || t->number < w->links[0].n_declared);
 }
 
-/* Declare more at all servers, except tensors that the coordinator has refused.
- */
+/* Declare the next tensors at all servers, except tensors that the coordinator
+ * has refused. */
 static void declare_more(struct sw_worker *w)
 {
 	for (uint32_t i = 0; i < w->n_links; i++) {
@@ -574,7 +574,7 @@ static void on_refused_tensor(
 		return;
 	}
 	sw_tensor_kill(w, t, 1, why);
-	/* The coordinator has the group, and frees it when all close it. */
+	/* The coordinator keeps the group until all members close it. */
 	if (t->kind->is_group && why->key != SW_KEY_NONE)
 		(void)sw_life_identify(w, t, why->key);
 }

@@ -7,8 +7,8 @@
 
 int sw_tensors_open(struct sw_worker *w);
 void sw_tensors_close(struct sw_worker *w);
-/* sw_tensors_keyed - give @t its key and its place on the line, as link 0 said.
- */
+/* sw_tensors_keyed - give @t the key and the place on the line that the
+ * coordinator has chosen. */
 int sw_tensors_keyed(struct sw_worker *w, struct sw_wtensor *t, uint32_t key,
 	uint32_t first);
 /* sw_tensors_are_admitted - have all servers, in all lanes, admitted all
@@ -21,7 +21,7 @@ uint32_t sw_tensors_copy(struct sw_worker *w, const struct sw_wtensor *zero);
 void sw_tensor_follow(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_link_declare - owe the server a DECLARE if tensors are left to declare
  * there and it has answered the last DECLARE.
- * sw_link_build_declare - build it; returns 0 if no tensor is left.
+ * sw_link_build_declare - build that DECLARE; returns 0 if no tensor is left.
  * sw_link_on_declared - take the answer. */
 void sw_link_declare(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_link_build_declare(

@@ -8,7 +8,7 @@
 
 /* --- links by urgency --- */
 
-/* Find the tensor that goes next at a link, and its order.  Chunks that started
+/* Find the tensor to push next at a link, and its order.  Chunks that started
  * under another order of the policy go first, so that they do not starve.
  * Returns false if the link has no chunk to push. */
 static bool find_next(
@@ -27,8 +27,8 @@ static bool find_next(
 	return true;
 }
 
-/* Offer a link by its key in its class: order, then progress.  If links have
- * made equal progress, members that began together begin at different ones. */
+/* Offer a link by its key in its class: order, then progress.  Where progress
+ * is equal, members that began together choose different links. */
 static void refresh(struct sw_worker *w, struct sw_link *l)
 {
 	struct sw_due *due = &w->due[l->peer.path.port_i];
@@ -67,8 +67,8 @@ static uint32_t number_of(const struct sw_link *l, const struct sw_wtensor *t)
 
 /* --- the tensors of a link --- */
 
-/* Append a tensor to the link's list: without priorities tensors go in the
- * order in which the scheduler starts them. */
+/* Append a tensor to the link's list: without priorities, the link pushes
+ * tensors in the order in which the scheduler starts them. */
 static __attribute__((noinline)) void list(
 	struct sw_link *l, struct sw_wtensor *t)
 {
@@ -90,8 +90,8 @@ static __attribute__((noinline)) void unlist(
 	p->newer = NULL;
 }
 
-/* Add a tensor that gets its first chunk in a set, or remove one that has lost
- * its last. */
+/* Add a tensor when its set gets the first chunk; link_remove removes it when
+ * the set has lost the last one. */
 static void link_add(
 	struct sw_link *l, struct sw_wtensor *t, enum sw_todo_set set)
 {
@@ -111,8 +111,8 @@ static __attribute__((noinline)) void link_remove(
 		sw_bitmap_remove(&l->sets[set], number_of(l, t));
 }
 
-/* Update the upper levels of a tensor's set, after a word of it got its first
- * chunk, or lost its last.  Not inline, so that the frequent part is small. */
+/* Update the upper levels of a tensor's set, after one of its words got the
+ * first chunk.  Not inline, so that the frequent part is small. */
 static __attribute__((noinline)) void begin_word(struct sw_link *l,
 	struct sw_wtensor *t, enum sw_todo_set set, uint32_t local)
 {

@@ -10,12 +10,12 @@
  * progress, so all servers get their last chunk at about the same time. */
 void sw_links_refresh(struct sw_worker *w);
 
-/* sw_todo_take - take the lowest record to push out of the sets of @p, which is
- * that of @t at @l, retransmissions first.  Touch @l next.
+/* sw_todo_take - take the lowest record to push out of the sets of @p, the part
+ * of @t at @l, retransmissions first.  Touch @l next.
  * sw_todo_take_again - the same, if there are retransmissions.
  * sw_todo_end_word - finish the removal of the last chunk in a word of a set.
- * sw_todo_remove - take a record out of the sets, in which it is.  Touches @l.
- */
+ * sw_todo_remove - take a record out of the sets, which must have it.  Touches
+ * @l. */
 uint32_t sw_todo_take_again(struct sw_link *l, struct sw_wtensor *t);
 void sw_todo_end_word(struct sw_link *l, const struct sw_wtensor *t,
 	enum sw_todo_set set, uint32_t local);
@@ -39,7 +39,7 @@ static inline uint32_t sw_todo_take(
 
 /* sw_todo_start - start @n chunks in a row at @l, which are in no set: put them
  * into SW_TODO.  Touches @l.
- * sw_todo_again - let a pushed chunk be pushed again.  Touches @l. */
+ * sw_todo_again - queue a pushed chunk for retransmission.  Touches @l. */
 void sw_todo_start(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record, uint32_t n);
 void sw_todo_again(struct sw_link *l, struct sw_wtensor *t, uint32_t record);
@@ -50,9 +50,9 @@ void sw_todo_expect(struct sw_link *l, const struct sw_wtensor *t,
 	uint32_t record, bool is_away);
 
 /* sw_todo_fold - note that the server has folded a pushed chunk, whose result
- * is missing.  sw_todo_note_folded - count @n that are in FOLDED now.
+ * is missing.  sw_todo_note_folded - count @n chunks that have become FOLDED.
  * sw_todo_unwait - stop waiting for the result of a chunk, if it was pushed.
- * sw_todo_hold - make a chunk HELD, whatever it waited for. */
+ * sw_todo_hold - make a chunk HELD, from any state. */
 static inline void sw_todo_note_folded(
 	struct sw_link *l, struct sw_wtensor *t, uint32_t n)
 {
@@ -98,7 +98,7 @@ void sw_todo_drop(struct sw_worker *w, struct sw_wtensor *t);
 /* sw_todo_admit - give the tensor, which has just got its key, its place in the
  * order.
  * sw_todo_forget - remove the tensor, which has nothing open, from the order.
- * sw_todo_renumber - finish after some of these.  Touches all links. */
+ * sw_todo_renumber - finish a series of these calls.  Touches all links. */
 void sw_todo_admit(struct sw_worker *w, struct sw_wtensor *t);
 void sw_todo_forget(struct sw_worker *w, const struct sw_wtensor *t);
 void sw_todo_renumber(struct sw_worker *w);

@@ -17,7 +17,7 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 uint32_t sw_tuning_build(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 /* sw_tuning_received - apply the job's tuning in STATUS, if it is newer than
- * ours. */
+ * the worker's. */
 void sw_tuning_received(struct sw_worker *w, const struct sw_status *st);
 
 #endif

@@ -23,11 +23,11 @@
 
 enum {
 	SETTLE_COST = 4, /* cost of an end, as sw_sweep counts work */
-	/* The pause between two lines about what joining waits for. */
+	/* The pause between two lines about the wait to join. */
 	TELL_EVERY_NS = 2000000000,
 };
 
-/* --- settle what other files have noted --- */
+/* --- settle the ends and steps that other files have noted --- */
 
 static bool links_are_open(const struct sw_worker *w)
 {
@@ -37,7 +37,7 @@ static bool links_are_open(const struct sw_worker *w)
 	return true;
 }
 
-/* The lane, and for lane 0 all lanes, have connected and probed. */
+/* Report that this lane, and in lane 0 every lane, has connected and probed. */
 static void tell_joined(struct sw_worker *w)
 {
 	w->has_joined = true;
@@ -51,7 +51,8 @@ static void tell_joined(struct sw_worker *w)
 	}
 }
 
-/* All members have joined: connect to the servers, probe the paths, run. */
+/* When all members have joined, connect to the servers, probe the paths, and
+ * run. */
 static void check_running(struct sw_worker *w)
 {
 	if (w->state != SW_WORKER_JOINING || !w->size || w->left_by_ns)
@@ -90,14 +91,14 @@ static void check_admitted(struct sw_worker *w)
 		const struct sw_wtensor *t =
 			sw_wtensor_numbered(w, w->n_admitted);
 
-		/* its group may wait for this to be closed */
+		/* the close of its group may wait for this */
 		if (t->life->n_closed || w->deaths.n_gone)
 			sw_bitmap_add(&w->lacking, t->index);
 	}
 	w->events.declared(w->events.ctx);
 }
 
-/* Say that the worker has failed.  Lane 0 also speaks for the others. */
+/* Report that the worker has failed.  Only lane 0 logs it, for all lanes. */
 static void say_failed(struct sw_worker *w)
 {
 	const struct sw_wtensor *t =
@@ -144,7 +145,7 @@ static void check_left(struct sw_worker *w)
 
 	if (!w->left_by_ns || w->state == SW_WORKER_LEFT || w->n_open ||
 		w->is_unsettled ||
-		w->n_staying) /* the other lanes have limits of their own */
+		w->n_staying) /* the other lanes have their own deadlines */
 		return;
 	for (uint32_t i = 0; i < w->n_links; i++)
 		if (w->links[i].state == SW_LINK_LEAVING && !is_late)
@@ -176,9 +177,9 @@ static __attribute__((noinline)) uint32_t apply(struct sw_worker *w)
 	return n;
 }
 
-/* Settle what the files below have noted: end first tensors and groups, then
- * the worker; continue to join and declare.  Called at the end of rx, tick and
- * take, and where take begins.  Returns the work done. */
+/* Settle the ends and steps that other files have noted: first end tensors and
+ * groups, then the worker; continue to join and declare.  Call it at the end of
+ * rx, tick and take, and where take begins.  Returns the work done. */
 static inline uint32_t settle_noted(struct sw_worker *w)
 {
 	return w->is_unsettled ? apply(w) : 0;
@@ -222,15 +223,16 @@ static const char *describe_silence(const struct sw_worker *w,
 	return text;
 }
 
-/* Does lane 0 wait only for other lanes?  These have limits of their own, and
- * name the server that is missing. */
+/* Does lane 0 wait only for other lanes?  The other lanes have their own
+ * deadlines, and name the missing server. */
 static bool waits_for_lanes(const struct sw_worker *w)
 {
 	return w->n_awaited && w->size && links_are_open(w);
 }
 
-/* Describe what a joining worker waits for: a server; the agents that have not
- * joined, with what is known of them, and the server that they do not reach. */
+/* Describe the wait of a joining worker: for a server, or for agents that have
+ * not joined, with the coordinator's sentence about them and the server that
+ * they have not reached. */
 static void describe_wait(const struct sw_worker *w, char *out, size_t size)
 {
 	uint64_t missing = ~w->joined & (~0ULL >> (64 - w->n_members));
@@ -279,7 +281,7 @@ static void give_up(struct sw_worker *w, uint64_t waited, const char *what)
 			(unsigned long long)(waited / SW_S), what);
 }
 
-/* Report what a joining worker waits for; fail at the deadline. */
+/* Report the wait of a joining worker; fail at the deadline. */
 static void tick_joining(struct sw_worker *w)
 {
 	uint64_t waited = w->now_ns - w->started_ns;
@@ -381,7 +383,7 @@ static bool is_busy(const struct sw_engine *engine)
 
 uint32_t sw_worker_take(struct sw_worker *w)
 {
-	uint32_t n = settle_noted(w); /* by calls since the last turn */
+	uint32_t n = settle_noted(w); /* noted by calls since the last turn */
 
 	n += w->left_by_ns ? sw_rounds_end(w) : sw_dead_work(w);
 	if (w->lane_i) {
@@ -505,9 +507,9 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	w->link_of[server_i] = (uint8_t)i;
 }
 
-/* Open links to this lane's servers.  Grants limit what servers on other
- * machines have in flight to us to the queue before us, of which each lane has
- * its part.  The window of a single such server is limit enough. */
+/* Open links to this lane's servers.  Grants limit the results in flight from
+ * servers on other machines to the queue in front of this node, of which each
+ * lane has its part.  For a single such server, its window is limit enough. */
 static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	struct sw_port *const *ports)
 {
@@ -620,7 +622,7 @@ int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 		sw_worker_close(w);
 		return err;
 	}
-	if (!w->lane_i) /* the others wait until the job runs */
+	if (!w->lane_i) /* the other lanes wait for SW_LANE_START */
 		sw_link_start(w, &w->links[0]);
 	return 0;
 }

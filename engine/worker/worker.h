@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A worker runs on one lcore, or on several as lanes (lane.h).  It has one to
- * 1,023 local ranks, each with a buffer per tensor.  A round begins when all of
- * them have asked for it.  The worker sums their buffers while it builds a
- * PUSH, and writes the result to a separate buffer; a single local rank has one
- * buffer for both.
+ * 1,023 local ranks, each with a buffer per tensor.  A round begins when all
+ * local ranks have asked for it.  The worker sums their buffers while it builds
+ * a PUSH, and writes the result to a separate buffer; a single local rank has
+ * one buffer for both.
  *
  * A push passes three files. round.c takes the requests of local ranks and
  * makes each round a task of the scheduler, todo.c keeps the started chunks by
@@ -57,14 +57,14 @@ struct sw_worker_job {
 	uint16_t member, n_members, n_local;
 	const struct sw_worker_server *servers; /* copied; [0] coordinates */
 	uint32_t n_servers;
-	/* How many of them run on the workers' machines. */
+	/* Servers that run on the workers' machines. */
 	uint16_t n_colocated;
 	/* This many servers in a row are one process; 0: one. */
 	uint8_t n_lcores;
 	uint16_t n_ways; /* UDP ports of the worker's endpoint; 0: one */
 	/* This lane's number, and how many lanes the worker has; 0, 0: one. */
 	uint8_t lane_i, n_lanes;
-	/* The n_lanes - 1 channels between lane 0 and the others, each set up
+	/* The n_lanes - 1 channels between lane 0 and other lanes, each set up
 	 * by sw_lane_init; borrowed until all lanes are closed. */
 	struct sw_lane *lanes;
 	/* The secret of the job, borrowed until close; NULL: frames have no
@@ -96,17 +96,17 @@ struct sw_worker_events {
 	/* From sw_worker_take: all lanes have forgotten stream @tensor, which
 	 * the local ranks have closed.  Call sw_worker_free next. */
 	void (*gone)(void *ctx, uint32_t tensor);
-	/* From sw_worker_take, in each lane: copy what this lcore's loopback or
-	 * server borrows of dead stream @key, some in each call; true: all is
-	 * copied (sw_loopback_copy_lent, sw_server_keep_stream).  NULL: it has
-	 * neither. */
+	/* From sw_worker_take, in each lane: copy the buffers of dead stream
+	 * @key that this lcore's loopback or server borrows, some in each call;
+	 * true: all are copied (sw_loopback_copy_lent, sw_server_keep_stream).
+	 * NULL: the lcore has neither. */
 	bool (*keep)(void *ctx, uint32_t key);
 	/* From sw_worker_take: granules of growing tensors are summed.  NULL:
 	 * no tensor grows. */
 	void (*summed)(void *ctx);
 	/* A group with ranks of this worker has ended, because ranks did not
-	 * call or called differently; perhaps none here has opened it.  NULL:
-	 * not reported. */
+	 * call or called differently; local ranks need not have opened it.
+	 * NULL: not reported. */
 	void (*failed)(void *ctx);
 };
 
@@ -122,7 +122,7 @@ struct sw_worker_tuning {
 enum sw_deaths_step {
 	SW_DEATHS_NOBODY,
 	SW_DEATHS_JUDGED, /* is there a live stream without dead ranks? */
-	SW_DEATHS_ENDED,  /* there is: end tensors and groups of the dead */
+	SW_DEATHS_ENDED,  /* yes: end tensors and groups of the dead rank */
 };
 
 struct sw_deaths {
@@ -132,14 +132,14 @@ struct sw_deaths {
 	struct sw_fault why;
 	enum sw_deaths_step step;
 	bool is_needed; /* SW_DEATHS_JUDGED has found a live stream */
-	/* Members that died, as the coordinator says, and when that set last
+	/* Members that died, as the coordinator reports, and when that set last
 	 * grew; the member that died last, and why. */
 	uint64_t members, learned_ns;
 	uint16_t member;
 	struct sw_fault last;
-	/* For an asynchronous job, which continues without them: members that
-	 * left, when their last frames are past, and the members whose frames
-	 * are; other lanes read the last. */
+	/* For an asynchronous job, which continues without gone members:
+	 * members that left, the time when their last frames are past, and the
+	 * members whose last frames are past.  Other lanes read past. */
 	uint64_t left, past_at_ns, past;
 };
 
@@ -149,7 +149,7 @@ struct sw_wtensor;
 /* To be embedded.  Only this folder uses its fields. */
 struct sw_worker {
 	struct sw_engine engine;
-	struct sw_hub hub; /* its links' */
+	struct sw_hub hub; /* of its links */
 	struct sw_params params;
 	const struct sw_env *env;
 	struct sw_worker_events events;
@@ -159,27 +159,29 @@ struct sw_worker {
 	uint16_t member, n_members, n_local, n_ways;
 	bool is_misrouted; /* the current frame landed on a wrong lcore */
 	uint32_t lane_i, n_lanes;
-	/* Lane 0: its channels to all others; else the channel to lane 0. */
+	/* Lane 0: its channels to all other lanes; else the channel to lane 0.
+	 */
 	struct sw_lane *lanes;
-	/* Lanes that take this one's commands; how many of them do not run yet,
-	 * are declaring, have not left. */
+	/* Lanes that take this lane's commands; how many of these lanes do not
+	 * run yet, are declaring, have not left. */
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
 	/* Our ranks begin at first; size counts all ranks. */
 	uint16_t first, size;
-	/* The job's payload, as the coordinator says; 0: not yet.  Until then
-	 * params has the largest that this node carries, and carried what this
-	 * lane's paths, and those of lanes that have joined, carry. */
+	/* The job's payload, from the coordinator; 0: not yet known.  Until
+	 * then params has the largest that this node carries, and carried the
+	 * largest that the paths of other lanes carry, as far as they have
+	 * joined. */
 	uint32_t payload_bytes, carried;
 	bool has_joined; /* all servers of the lane are connected and probed */
 	/* Each member's first rank, then size. */
 	uint16_t firsts[SW_MAX_MEMBERS + 1];
 	struct sw_deaths deaths;
-	uint64_t epoch;  /* the job's epoch, as the coordinator says */
-	uint64_t joined; /* members that have joined, as the coordinator says */
+	uint64_t epoch;  /* the job's epoch, from the coordinator */
+	uint64_t joined; /* members that have joined, from the coordinator */
 	uint64_t started_ns; /* when JOINING began */
 	uint64_t warned_ns;  /* when the last line about waiting left */
 	/* The sweep for tensors without progress: when and where it continues,
-	 * how many have stalled, the one stalled longest (SW_TENSORS: none),
+	 * how many have stalled, the tensor stalled longest (SW_TENSORS: none),
 	 * whether a stream has waited for SW_STILL_NS, and whether a tensor
 	 * has lacked results for sw_paths_doubt_ns. */
 	struct {
@@ -196,8 +198,8 @@ struct sw_worker {
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
 	/* Something is noted and not settled yet (settle_noted in worker.c):
 	 * the worker's end (with a failure), ends of tensors and groups in
-	 * ended, or a step of joining or declaring.  The sentence is longer
-	 * than a fault's; "": the fault says it. */
+	 * ended, or a step of joining or declaring.  The sentence may be longer
+	 * than a fault's text; "": use the fault's text. */
 	bool is_unsettled, is_ending, is_failing;
 	char sentence[SW_TEXT_MAX + SW_NAME_MAX];
 	/* The coordinator's sentence about missing members. */
@@ -224,21 +226,21 @@ struct sw_worker {
 	/* Links whose place in due may be stale: their most urgent push or its
 	 * credit has changed (todo.c). */
 	uint64_t touched[SW_PLACE_SERVERS / 64];
-	/* By index; an index has one stream after another.  Numbers go in the
-	 * order of declaration, and the counts below are such numbers. */
+	/* By index, which later streams reuse.  Numbers follow the order of
+	 * declaration, and the counts below are such numbers. */
 	struct sw_wtensor *tensors;
 	/* The index of a number, modulo SW_TENSORS. */
 	uint16_t by_number[SW_TENSORS];
 	uint32_t n_tensors, n_admitted;
-	/* Sets of indices: with something open; where lives lie that have
-	 * ended and are to be settled (faults.c); where ended groups lie whose
-	 * collectives are to end (group_end.c); to check for gone ranks
-	 * (deaths.c); where closed groups lie (group_end.c); streams whose
-	 * ranks are all local, with chunks to do (coll.c).  sw_worker_take
-	 * works on the last five. */
+	/* Sets of indices.  open: rounds or collectives are open.  ended: an
+	 * ended life lies here, to be settled (faults.c).  dying: an ended
+	 * group lies here, with collectives to end (group_end.c).  lacking: to
+	 * check for gone ranks (deaths.c).  closing: a closed group lies here
+	 * (group_end.c).  here: a stream whose ranks are all local has chunks
+	 * to do (coll.c).  sw_worker_take works on the last five. */
 	struct sw_bitmap open, ended, dying, lacking, closing, here;
-	/* Indices that this lane has; at others the control thread may be
-	 * building. */
+	/* Indices that this lane has; the control thread may be building at
+	 * all other indices. */
 	struct sw_bitmap added;
 	/* Streams built but not added.  The control thread owns the set; the
 	 * lcore does from sw_worker_add to events.declared. */
@@ -295,9 +297,9 @@ struct sw_worker {
 /* sw_worker_open - open a worker that starts to join at the first tick.
  * Its arguments are borrowed until close, unless copied.  Each lane opens on
  * its own lcore; in other lanes call only close, take, build, unbuild, free,
- * engine and stats. They call only events.keep.
+ * engine and stats. These lanes call only events.keep.
  * @w  zeroed once; its counters continue from one open to the next
- * @ports  n_ports of them; ip, is_inner and is_trusted are read
+ * @ports  @n_ports ports; open reads their ip, is_inner and is_trusted
  * Errors: SW_EINVAL, SW_ENOMEM. */
 int sw_worker_open(struct sw_worker *w, const struct sw_params *params,
 	const struct sw_env *env, const struct sw_worker_events *events,
@@ -359,7 +361,7 @@ int sw_worker_add(struct sw_worker *w);
 int sw_worker_declare(struct sw_worker *w,
 	const struct sw_worker_tensor *tensors, uint32_t n);
 
-/* sw_worker_source - say where local rank @local has its contributions to a
+/* sw_worker_source - set where local rank @local has its contributions to a
  * declared tensor.  Call it once for each of several local ranks, before the
  * rank asks for a round.  @base is borrowed until sw_worker_close. */
 void sw_worker_source(
@@ -373,12 +375,12 @@ void sw_worker_source(
 struct sw_worker_round {
 	uint32_t tensor, step;
 	uint32_t local;
-	uint64_t cookie; /* comes back in events.done */
+	uint64_t cookie; /* passed to events.done */
 	/* Bytes, in whole elements, at the end of its buffer that are not
 	 * written yet.  The worker reads them only after sw_worker_grow. */
 	uint64_t lacks;
 	enum sw_round_kind op;
-	uint16_t root; /* for a copy: the rank whose bytes all get */
+	uint16_t root; /* for a copy: the rank that gives the bytes */
 };
 
 /* sw_worker_begin - ask for a round of a declared tensor for a local rank.  The
@@ -391,9 +393,9 @@ struct sw_worker_round {
  * (sw_worker_why), an ended job the reason. */
 int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round);
 
-/* sw_worker_grow - say that only @lacks bytes at the end of a local rank's
- * buffer are not written yet, which never increases in a round.  Ignored if the
- * rank has no open round.
+/* sw_worker_grow - note that only @lacks bytes at the end of a local rank's
+ * buffer are not written yet.  @lacks must not increase in a round.  Does
+ * nothing if the rank has no open round.
  * Errors: SW_EINVAL no such tensor, more than before, no whole elements. */
 int sw_worker_grow(
 	struct sw_worker *w, uint32_t tensor, uint32_t local, uint64_t lacks);
@@ -408,13 +410,13 @@ struct sw_worker_coll {
 	/* Elements of the tensor; for all_gather and reduce_scatter, of one
 	 * rank's part. */
 	uint64_t n_elems;
-	/* Elements of the call, if this is a piece of it; 0: n_elems. */
+	/* Elements of the whole call, if this is only a piece; 0: n_elems. */
 	uint64_t whole;
 	/* Bytes from part to part in the buffer of all parts; 0: parts are
 	 * contiguous. */
 	uint64_t stride;
 	uint16_t root; /* for SW_BCAST and SW_REDUCE: a rank of the job */
-	/* This rank's contribution, and where its result goes.  They may be
+	/* This rank's contribution, and the place for its result.  They may be
 	 * equal; for all_gather and reduce_scatter the rank's part may lie in
 	 * the other buffer.  Borrowed until events.done. */
 	const void *from;
@@ -422,16 +424,17 @@ struct sw_worker_coll {
 	/* Sizes of the buffers; ignored for a buffer that this rank does not
 	 * use. */
 	uint64_t from_bytes, to_bytes;
-	uint64_t cookie; /* comes back in events.done */
+	uint64_t cookie; /* passed to events.done */
 	/* The call's number in the group, from 1, shared by its pieces.
 	 * Different kinds under one number fail; with 0 the stream counts, and
 	 * they wait. */
 	uint32_t call;
 };
 
-/* sw_worker_coll - submit a collective.  All ranks of the group submit the same
- * ones to a stream in the same order.  Each starts when all local ranks of the
- * group have submitted it; they run in a window, one behind the other.
+/* sw_worker_coll - submit a collective.  All ranks of the group must submit the
+ * same collectives to a stream in the same order.  Each starts when all local
+ * ranks of the group have submitted it; they run in a window, one behind the
+ * other.
  * Errors: SW_EINVAL no such stream, kind, type, count or root, a buffer too
  * short, or @coll->local is not in the group; SW_EAGAIN not admitted yet or too
  * many are open; SW_EMISMATCH it differs from an earlier local rank's;
@@ -442,8 +445,8 @@ int sw_worker_coll(struct sw_worker *w, const struct sw_worker_coll *coll);
 /* sw_worker_fault - return why a declared tensor is dead; NULL if it is not:
  * members declare or call it differently, its group was aborted, or a server
  * has no room.  The job continues.
- * sw_worker_why - say so in @out, and return it, or NULL.
- * sw_worker_death - return the error of all rounds from then on, 0 if it is
+ * sw_worker_why - describe that fault in @out, and return @out, or NULL.
+ * sw_worker_death - return the error with which its rounds fail; 0 if it is
  * alive. */
 const struct sw_fault *sw_worker_fault(
 	const struct sw_worker *w, uint32_t tensor);
@@ -452,8 +455,9 @@ const char *sw_worker_why(
 int sw_worker_death(const struct sw_worker *w, uint32_t tensor);
 
 /* sw_worker_uses - does an open collective of @local read or write the @bytes
- * at @base?  Looks at some in each call: *at is 0 at first and SW_TENSORS at
- * the end.  From the first call on, @local must submit none that uses them. */
+ * at @base?  Looks at some collectives in each call: *at is 0 at first and
+ * SW_TENSORS at the end.  From the first call on, @local must not submit a
+ * collective that uses these bytes. */
 bool sw_worker_uses(const struct sw_worker *w, uint32_t local, const void *base,
 	uint64_t bytes, uint32_t *at);
 
@@ -489,9 +493,9 @@ static inline int sw_worker_push(
 /* sw_worker_local_left - note that local rank @local asks for nothing from now
  * on.  A round that lacks it ends the job; a stream that lacks it ends its
  * group.
- * sw_worker_local_died - note that it died, for @why: end its groups, and the
- * rounds that it has not begun; if no group without it is left, the job.  Its
- * buffers stay borrowed. */
+ * sw_worker_local_died - note that @local died, for @why: end its groups, and
+ * the rounds that it has not begun; if no group without it is left, the job.
+ * Its buffers stay borrowed. */
 void sw_worker_local_left(struct sw_worker *w, uint32_t local);
 void sw_worker_local_died(
 	struct sw_worker *w, uint32_t local, const struct sw_fault *why);
@@ -504,7 +508,7 @@ int sw_worker_set_tuning(
 
 /* sw_worker_tune - ask the coordinator for other tuning, which all members
  * apply when they receive it (policy.h).  A second call replaces the first,
- * unless the coordinator has numbered that.
+ * unless the coordinator has already numbered the first.
  * Errors: SW_EINVAL (sw_sched_check says why), SW_EAGAIN the job does not run
  * yet, or why it ended. */
 int sw_worker_tune(struct sw_worker *w, const struct sw_policy *policy,
@@ -540,9 +544,8 @@ struct sw_worker_wait {
 	char who[96]; /* "ranks 4-7 of 8", as far as they are known */
 };
 
-/* The collectives of a group at this member.  Bytes are those of a rank's
- * buffer, or of its part; times are from the first local rank's call to the
- * end. */
+/* The collectives of a group at this member.  Bytes count a rank's buffer, or
+ * its part; times are from the first local rank's call to the end. */
 struct sw_worker_group {
 	char name[SW_NAME_MAX];
 	uint32_t n_open; /* collectives, each piece of a long one */
@@ -551,24 +554,24 @@ struct sw_worker_group {
 
 enum { SW_LOOK_GROUPS = 32 };
 
-/* The answer of sw_worker_describe, which goes on from next and next_group;
+/* The answer of sw_worker_describe, which continues at next and next_group;
  * zero it first. */
 struct sw_worker_waits {
-	uint32_t n, n_more; /* n_more beside those below */
+	uint32_t n, n_more; /* entries of all, and further waits */
 	struct sw_worker_wait all[8];
-	uint32_t n_groups; /* the first ones */
+	uint32_t n_groups; /* groups described, the first ones */
 	struct sw_worker_group groups[SW_LOOK_GROUPS];
 	uint32_t next, next_group;
 };
 
 /* sw_worker_describe - find the groups, and the tensors without progress for
- * @least_ns.  Each call looks at some; returns true when all were.  Thread: the
- * worker's. */
+ * @least_ns.  Each call looks at some of them; returns true at the end.
+ * Thread: the worker's. */
 bool sw_worker_describe(const struct sw_worker *w, uint64_t least_ns,
 	struct sw_worker_waits *out);
 
 /* sw_worker_payload - return the bytes of a full chunk, once the job runs, in
- * any lane.  The control thread may ask, too. */
+ * any lane.  The control thread may also call it. */
 static inline uint32_t sw_worker_payload(const struct sw_worker *w)
 {
 	return (w->lane_i ? w->lanes->zero : w)->params.payload;
@@ -616,8 +619,8 @@ struct sw_worker_path {
 	struct sw_peer_view path;
 };
 
-/* sw_worker_path - describe the session with server @i of the lane; false: it
- * has fewer. */
+/* sw_worker_path - describe the session with server @i of the lane; false: the
+ * lane has fewer servers. */
 bool sw_worker_path(
 	const struct sw_worker *w, uint32_t i, struct sw_worker_path *out);
 

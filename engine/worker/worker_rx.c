@@ -145,8 +145,8 @@ static inline void on_results(struct sw_worker *w, struct sw_link *l,
 
 /* --- the fate of pushes --- */
 
-/* Note the fate of a push.  A tensor's can only be lost here: fold_run takes
- * all that were acknowledged. */
+/* Note the fate of a push.  A tensor's push can only be lost here, because
+ * fold_run takes all acknowledged ones. */
 static inline __attribute__((always_inline)) void chunk_fate(struct sw_link *l,
 	struct sw_wtensor *t, uint32_t record, uint64_t psn, enum sw_fate fate)
 {
@@ -182,8 +182,9 @@ static void note_fate(struct sw_link *l, struct sw_wtensor *t,
 		chunk_fate(l, t, sent->cell, sent->psn, fate);
 }
 
-/* Fold the first of @n acknowledged pushes that await results of @t, and return
- * their credit at once.  Returns how many they are. */
+/* Mark acknowledged pushes of @t that await results as FOLDED, from the first
+ * of @n on, and return their credit at once.  Returns how many pushes it took.
+ */
 static uint32_t fold_run(struct sw_link *l, struct sw_wtensor *t,
 	const struct sw_sent *const *sent, uint32_t n)
 {
@@ -229,7 +230,7 @@ void sw_worker_on_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	for (uint32_t i = 0, some; i < n; i += some) {
 		struct sw_wtensor *t = sw_tensor_of_key(w, sent[i]->key);
 
-		/* without one the stream was closed */
+		/* no tensor: the stream was closed */
 		some = t && fate == SW_ACKED ? fold_run(l, t, &sent[i], n - i)
 					     : 0;
 		if (t && !some)
@@ -250,7 +251,7 @@ static void on_ack(struct sw_worker *w, struct sw_link *l,
 
 /* --- received frames --- */
 
-/* Find the link of a server that speaks without a session, by its address. */
+/* Find the link of a server that sends without a session, by its address. */
 static struct sw_link *link_at(struct sw_worker *w, const struct sw_path *from,
 	const struct sw_header *h)
 {
@@ -292,7 +293,7 @@ static struct sw_link *link_of(
 	return l;
 }
 
-/* Handle a frame that is no part of the data path. */
+/* Handle a frame that is not part of the data path. */
 static void on_control(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload, bool is_newer)
 {
@@ -330,7 +331,7 @@ static void on_link(struct sw_worker *w, struct sw_link *l,
 	bool is_newer = sw_flow_is_newer(&l->peer.flow, &h[n - 1]);
 
 	if (sw_link_has_session(l)) {
-		if (!h->session) { /* only LEFT comes without one */
+		if (!h->session) { /* only LEFT has none */
 			if (h->type == SW_LEFT)
 				sw_link_rx(w, l, h, f->payload);
 			return;
@@ -379,8 +380,9 @@ static uint32_t rx_some(struct sw_worker *w, const struct sw_rx_frame *f,
 	return n;
 }
 
-/* Finish a burst, once for all its frames: start what the moved window and the
- * returned credit allow, and owe the ACKs that are due at once. */
+/* Finish a burst, once for all its frames: start the chunks that the moved
+ * window and the returned credit allow, and owe the ACKs that are due at once.
+ */
 static void finish_burst(struct sw_worker *w)
 {
 	sw_stream_settle(w);

@@ -25,8 +25,8 @@ static uint64_t backlog_of(const struct sw_link *l)
 	return l->n_todo * (uint64_t)sw_flow_frame(&l->peer.flow);
 }
 
-/* A builder returns 0 if there is nothing to say.  Builders without a type
- * here choose it. */
+/* A builder returns 0 if it has nothing to send.  Builders without a type here
+ * choose the type themselves. */
 static const struct builder {
 	uint8_t type;
 	uint32_t (*build)(
@@ -130,8 +130,8 @@ static const uint8_t *copy_to_push(
 	return memcpy(sw_worker_make(w), p, bytes);
 }
 
-/* Note the CRC of a PUSH.  If it differs from the first one's, the process has
- * written the buffer. */
+/* Note the CRC of a PUSH.  If it differs from that of the first PUSH, the
+ * process has written the buffer. */
 static void note_crc(
 	struct sw_wtensor *t, uint32_t record, uint32_t crc, bool is_first)
 {
@@ -204,7 +204,7 @@ static void count_frames(struct sw_worker *w, struct pushed sum, uint32_t class)
 	sw_frames_note(&w->stats, sum.n, sum.bytes + sum.n * SW_HEAD_BYTES);
 }
 
-/* Grant what the server needs to send the result of this push. */
+/* Grant the credit that the server needs to send the result of this push. */
 static inline void await(
 	struct sw_link *l, const struct sw_wtensor *t, uint32_t record)
 {
@@ -228,8 +228,8 @@ static void await_run(struct sw_link *l, const struct sw_wtensor *t,
 	sw_flow_give(&l->peer.flow);
 }
 
-/* Ask by WANT for results to which this node gives nothing, with the chunk's
- * neighbours. */
+/* Ask by WANT for the result of a chunk to which this node gives nothing, and
+ * for the results of its neighbours. */
 static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	struct sw_tx_frame *out)
 {
@@ -249,8 +249,8 @@ static void want(struct sw_worker *w, struct sw_link *l, struct sw_wtensor *t,
 	out->way = l->peer.way;
 }
 
-/* Encrypt a PUSH into room of this tx: a buffer that the process writes
- * meanwhile is read once. */
+/* Encrypt a PUSH into room of this tx, so that a buffer that the process writes
+ * meanwhile is read only once. */
 static const void *encrypt_push(struct sw_worker *w, struct sw_link *l,
 	const void *payload, bool is_stable, struct sw_header *h)
 {
@@ -260,9 +260,9 @@ static const void *encrypt_push(struct sw_worker *w, struct sw_link *l,
 	return to;
 }
 
-/* Complete a PUSH of a keyed session, except its tag.  As with a CRC, another
- * hash than the first one's tells that the process has written the buffer; its
- * server cannot tell. */
+/* Complete a PUSH of a keyed session, except its tag.  As with a CRC, a hash
+ * that differs from the first one shows that the process has written the
+ * buffer; the server cannot see that. */
 static __attribute__((noinline)) void push_keyed(struct sw_worker *w,
 	struct sw_link *l, struct sw_wtensor *t, uint32_t record,
 	const void *payload, bool is_stable, struct sw_tx_frame *out)
@@ -360,9 +360,9 @@ static inline void push_chunk(
 	sw_frame_fill_data(out, l->peer.path, l->peer.way);
 }
 
-/* Send at most @max chunks of a run, which has one at least.  Returns how many
- * frames they took: a WANT takes several.  Not inline, so that what a run
- * shares is not computed for each chunk. */
+/* Send at most @max frames of a run, which has at least one chunk.  Returns how
+ * many: a WANT takes several chunks.  Not inline, so that values that the run
+ * shares are not computed for each chunk. */
 static __attribute__((noinline)) uint32_t push_some(struct sw_worker *w,
 	const struct run *r, struct sw_tx_frame *out, uint32_t max)
 {
@@ -374,8 +374,8 @@ static __attribute__((noinline)) uint32_t push_some(struct sw_worker *w,
 	return n;
 }
 
-/* Return the link's most urgent tensor, of which there must be one.  Within a
- * class, a tensor with a retransmission goes first. */
+/* Return the link's most urgent tensor; there must be one.  Within a class, a
+ * tensor with a retransmission goes first. */
 static struct sw_wtensor *most_urgent(
 	const struct sw_worker *w, const struct sw_link *l)
 {
@@ -389,23 +389,23 @@ static struct sw_wtensor *most_urgent(
 }
 
 /* Return the tensor to push next at a link: the most urgent; in the link's turn
- * (@is_turn), the next one that has chunks. */
+ * (@is_turn), the next tensor that has chunks. */
 static struct sw_wtensor *tensor_to_push(
 	struct sw_worker *w, struct sw_link *l, bool is_turn)
 {
 	struct sw_wtensor *t;
 
 	if (!is_turn || sw_bitmap_is_empty(&l->sets[SW_TODO]))
-		return most_urgent(w, l); /* in the list none starves */
+		return most_urgent(w, l); /* listed tensors never starve */
 	t = &w->tensors[sw_orders_at(&w->orders,
 		sw_bitmap_turn(&l->sets[SW_TODO], &l->peer.turn_order))];
 	return sw_flow_can_send(&l->peer.flow, t->class) ? t
 							 : most_urgent(w, l);
 }
 
-/* Send a run of chunks of one tensor to one link, behind @n frames in @out.  As
- * long as the tensor has more, they stay the most urgent ones.  *sum counts
- * the pushes of *class.  Returns the number of frames then. */
+/* Send a run of chunks of one tensor to one link, behind @n frames in @out.
+ * While the tensor has more chunks, they stay the most urgent.  *sum counts the
+ * pushes of *class.  Returns the new number of frames in @out. */
 static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t n, uint32_t max, struct pushed *sum,
 	uint32_t *class)
@@ -435,7 +435,7 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	max = sw_min64(sw_min64(max - n, SW_RUN), r.p->n_todo);
 	max = is_turn ? 1 : 1 + sw_due_run(due, max - 1);
 	max = sw_flow_room(flow, r.t->class, max);
-	w->made_at = w->made[n]; /* a frame has one at most */
+	w->made_at = w->made[n]; /* one room per frame */
 	max = push_some(w, &r, &out[n], max);
 	if (w->tagging.n)
 		sw_frames_tag(r.l->peer.seal, &w->tagging);

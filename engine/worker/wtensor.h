@@ -1,4 +1,4 @@
-/* wtensor.h - the tensors and streams of a worker, its lane's chunks of them.
+/* wtensor.h - a worker's tensors and streams, and this lane's chunks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_WORKER_WTENSOR_H
 #define SW_ENGINE_WORKER_WTENSOR_H
@@ -71,12 +71,12 @@ struct sw_local {
 	uint64_t lacks;
 };
 
-/* Tensors and streams differ in this off the packet path, which tests t->stream
- * itself. */
+/* Functions that differ between tensors and streams.  The packet path does not
+ * call them: it tests t->stream. */
 struct sw_kind {
 	bool is_group; /* a stream, which lives and ends with its group */
-	/* In lane 0: for which of the @i-th 64 local ranks does it wait?
-	 * @which: those of interest. */
+	/* In lane 0: return the ranks that it waits for, among the @i-th 64
+	 * local ranks.  @which: the ranks to look at. */
 	uint64_t (*lagging)(const struct sw_worker *w,
 		const struct sw_wtensor *t, uint32_t i, uint64_t which);
 	/* In another lane: begin or continue what lane 0 has begun. */
@@ -88,14 +88,14 @@ struct sw_kind {
 	/* Does the server have chunks of it, or a stream of its group, and has
 	 * it answered our declaration? */
 	bool (*is_known)(const struct sw_link *l, const struct sw_wtensor *t);
-	/* It has just ended: stop its open chunks. */
+	/* Stop its open chunks when it has just ended. */
 	void (*killed)(struct sw_worker *w, struct sw_wtensor *t);
 };
 
 /* round.c, group_end.c */
 extern const struct sw_kind sw_tensor_kind, sw_stream_kind;
 
-/* How far this lane has let go of a group. */
+/* How far this lane has released a group. */
 enum sw_life_step {
 	SW_LIFE_USED,
 	SW_LIFE_RELEASED,  /* it has ended: nothing here borrows its buffers */
@@ -104,25 +104,27 @@ enum sw_life_step {
 
 /* The life of a tensor, or of a group, whose streams end and are closed
  * together.  It is live or has ended (faults.c); a group is freed when its
- * members have closed it (group_end.c).  Each lane has its own, and reads the
- * atomic fields and the faults of lane 0's, lane 0 those of all. */
+ * members have closed it (group_end.c).  Each lane has its own copy.  Other
+ * lanes read the atomic fields and the faults of lane 0's copy; lane 0 reads
+ * these of all copies. */
 struct sw_life {
 	/* A group: its first stream's key at the coordinator, SW_KEY_NONE until
 	 * it is known; its streams here, in the order of declaration. */
 	uint32_t key;
-	/* Live: 0.  Ended: rounds from this one on fail; of a stream all.  It
-	 * only falls. */
+	/* Live: 0.  Ended: rounds from this one on fail; in a stream, all
+	 * fail.  Once set, it never rises. */
 	_Atomic uint32_t from;
 	struct sw_wtensor *streams;
-	_Atomic uint8_t step; /* enum sw_life_step; it only rises */
+	_Atomic uint8_t step; /* enum sw_life_step; never falls */
 	/* This member has closed it: all local ranks have closed it, left or
-	 * died.  Set after from.  Lane 0: which have closed it. */
+	 * died.  Set after from.  Lane 0: the local ranks that have closed it.
+	 */
 	atomic_bool is_closed;
 	uint32_t n_closed;
 	uint64_t closed[SW_LOCAL_WORDS];
-	/* Why; while it is live, the end that was proposed to the coordinator.
-	 * The second one is the coordinator's answer, or has lowered from.
-	 * Other lanes read them, so none is rewritten. */
+	/* Why it has ended; while it is live, the fault proposed to the
+	 * coordinator.  The second fault is the coordinator's answer, or has
+	 * lowered from.  Other lanes read both, so neither is rewritten. */
 	_Atomic uint8_t n_whys;
 	struct sw_fault whys[2];
 };
@@ -141,7 +143,7 @@ struct sw_wtensor {
 	uint8_t class, mode; /* enum sw_mode */
 	uint8_t op;          /* this round's operation, enum sw_round_kind */
 	uint8_t result_op;   /* its results' operation */
-	uint16_t root;       /* copy: the rank whose bytes all get */
+	uint16_t root;       /* copy: the rank that gives the bytes */
 	uint16_t gives;      /* local ranks in its pushes; 0: they are empty */
 	bool is_open;        /* a local rank has asked for a round */
 	bool is_edited;      /* its buffer changed under a push */
@@ -149,8 +151,8 @@ struct sw_wtensor {
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
 	uint32_t round;
-	/* Its life; a stream's is that of its group, which lies in the group's
-	 * first stream here, the same in all lanes. */
+	/* Its life.  A stream has the life of its group, which lies in the
+	 * group's first stream here, the same stream in all lanes. */
 	struct sw_life *life, own_life;
 	uint32_t n_chunks;
 	uint32_t n_missing; /* chunks of this lane that are not HELD */
@@ -158,8 +160,8 @@ struct sw_wtensor {
 	uint32_t last;
 	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
 	uint16_t busy_lanes; /* lanes among them that are not done */
-	/* Lane 0: the round that it has begun; another lane: the last one that
-	 * has ended there. */
+	/* Lane 0: the round that it has begun; another lane: the last round
+	 * that has ended there. */
 	_Atomic uint32_t said_round;
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
 	/* Lane 0's: local ranks that have asked for this round of a tensor. */
@@ -167,20 +169,20 @@ struct sw_wtensor {
 	uint64_t *asked;
 	uint64_t progress_ns; /* time of the last result, or of the submit */
 	uint64_t opened_ns;   /* when the first local rank asked (lane 0) */
-	/* Members that the last WAIT named, and when it came; lane 0 reads
+	/* Members that the last WAIT named, and when it arrived; lane 0 reads
 	 * both. */
 	uint64_t awaited, awaited_ns;
 	struct sw_place own;      /* placement of this lane's chunks */
 	struct sw_local *locals;  /* by local rank; lane 0's */
 	struct sw_wchunk *chunks; /* this lane's chunks, by record */
 	struct sw_part *parts;    /* by link */
-	/* By granule of a growing tensor: chunks of this lane that it does not
-	 * hold yet, 0 if it holds none; and chunks in all lanes that hold all
-	 * of theirs (lane 0's, shared). */
+	/* By granule of a growing tensor.  left: chunks of this lane that it
+	 * does not hold yet, 0 if it holds none.  held: chunks of the lanes
+	 * that hold all of their chunks (lane 0's, shared). */
 	uint16_t *left;
 	_Atomic uint32_t *held;
-	/* In chunks of the open round: how many all local ranks have written
-	 * (lane 0's, which the others read); how many of this lane's the
+	/* In the open round: the chunks that all local ranks have written (lane
+	 * 0's, which other lanes read), and the chunks of this lane that the
 	 * scheduler was given. */
 	_Atomic uint32_t n_ready;
 	uint32_t n_given;
@@ -204,8 +206,8 @@ static inline struct sw_wtensor *sw_wtensor_slot(const struct sw_wtensor *t)
 }
 
 /* sw_wtensor_why - return the last fault of the tensor; err 0: none.  Thread:
- * any lane that was told of it.
- * sw_wtensor_blame - note a fault; a third one changes nothing. */
+ * any lane that was told of the end.
+ * sw_wtensor_blame - note a fault; a third fault changes nothing. */
 static inline const struct sw_fault *sw_wtensor_why(const struct sw_wtensor *t)
 {
 	const struct sw_life *g = t->life;
@@ -236,8 +238,8 @@ static inline struct sw_wtensor *sw_wtensor_of(const struct sw_task *t)
 
 /* sw_wtensor_credit - return @bytes of credit that chunks took.  Call
  * sw_sched_run next.
- * sw_wtensor_folded - return the @cost that a chunk took, since the server has
- * its push.  Does nothing if it has none. */
+ * sw_wtensor_folded - return the @cost that a chunk took, when the server has
+ * its push.  Does nothing if the chunk takes no credit. */
 static inline void sw_wtensor_credit(
 	struct sw_worker *w, struct sw_wtensor *t, uint64_t bytes)
 {
@@ -287,7 +289,7 @@ static inline bool sw_key_is_past(const struct sw_worker *w, uint32_t key)
 
 /* sw_wtensor_at - look up tensor or stream @id; NULL if this lane does not have
  * it.  Reads nothing of an index that is not added: the control thread may be
- * building another one there. */
+ * building another tensor there. */
 static inline struct sw_wtensor *sw_wtensor_at(
 	const struct sw_worker *w, uint32_t id)
 {
@@ -341,8 +343,8 @@ static inline bool sw_wtensor_is_dead(
 }
 
 /* sw_wtensor_lags - return the lowest local rank in set @who that the tensor
- * waits for, SW_LOCAL_RANKS if none.  Another lane waits for none: lane 0 began
- * its rounds. */
+ * waits for, SW_LOCAL_RANKS if none.  In other lanes a tensor waits for none,
+ * because lane 0 has begun its rounds. */
 static inline uint32_t sw_wtensor_lags(const struct sw_worker *w,
 	const struct sw_wtensor *t, const uint64_t who[SW_LOCAL_WORDS])
 {
@@ -368,8 +370,8 @@ static inline void sw_wtensor_set_open(struct sw_wtensor *t, bool is_open)
 }
 
 /* sw_sweep - call @one for the tensors in @set, lowest index first, up to a
- * turn's share of work.  Returns the work of all calls.  @one returns its own,
- * and removes the tensor from the set when nothing is left. */
+ * turn's share of work.  Returns the work of all calls.  @one returns its own
+ * work, and removes the tensor from the set when nothing is left. */
 enum { SW_SWEEP_BURST = 64 };
 static inline uint32_t sw_sweep(struct sw_worker *w,
 	const struct sw_bitmap *set,
