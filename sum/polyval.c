@@ -1,4 +1,4 @@
-/* polyval.c - the table of POLYVAL's kernels, which one to take, and keys.
+/* polyval.c - the table of POLYVAL kernels, their choice, and keys.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "sum/polyval.h"
 
@@ -6,7 +6,7 @@
 
 #include "sum/clmul.h"
 
-/* A new kernel is one file and one row; the widest last. */
+/* To add a kernel, add a file and a row; the widest is last. */
 static const struct {
 	const struct sw_polyval *polyval;
 	bool (*runs)(void);
@@ -43,7 +43,7 @@ static const struct sw_polyval *best(void)
 	return rows[i].polyval;
 }
 
-/* Fill @powers with those of @h, @n of them, the highest first. */
+/* Fill @powers with the first @n powers of @h, the highest first. */
 static void fill(uint64_t (*powers)[2], uint64_t (*middles)[2], uint32_t n,
 	const uint64_t h[2])
 {

@@ -25,9 +25,9 @@ enum {
 
 struct sw_polyval_key;
 
-/* One kernel; its functions are those below. */
+/* A kernel.  hash: sw_polyval; far: sw_polyval_far. */
 struct sw_polyval {
-	const char *name; /* "scalar", "clmul128", …; the files' */
+	const char *name; /* "scalar", "clmul128", …, as in file names */
 	uint32_t lanes;   /* blocks of a vector */
 	void (*hash)(const struct sw_polyval_key *key, const void *p, size_t n,
 		uint8_t *hash);
@@ -35,8 +35,9 @@ struct sw_polyval {
 		const void *next, uint8_t *hash);
 };
 
-/* A prepared key: secret, as the 16 bytes that it comes from. 2,368 bytes,
- * on cache lines, of which a long payload reads the strides. */
+/* A prepared key; as secret as the 16 bytes that it is made from.  It has 2,368
+ * bytes, aligned to cache lines; the hash of a long payload reads mostly the
+ * strides. */
 struct sw_polyval_key {
 	/* H^40 … H^1, low half first */
 	_Alignas(64) uint64_t powers[SW_POLYVAL_POWERS][2];
@@ -48,8 +49,8 @@ struct sw_polyval_key {
 };
 
 /* sw_polyval_prepare - prepare the key of SW_POLYVAL_BLOCK bytes at @bytes, for
- * the widest kernel that runs here; sw_polyval_prepare_for, for @kernel.
- * Cost: some 7 us. */
+ * the widest kernel that runs on this CPU; sw_polyval_prepare_for, for @kernel.
+ * Cost: about 7 us. */
 void sw_polyval_prepare(struct sw_polyval_key *key, const uint8_t *bytes);
 void sw_polyval_prepare_for(struct sw_polyval_key *key, const uint8_t *bytes,
 	const struct sw_polyval *kernel);
@@ -64,10 +65,9 @@ static inline void sw_polyval(const struct sw_polyval_key *key, const void *p,
 	key->kernel->hash(key, p, n, hash);
 }
 
-/* sw_polyval_far - the same for bytes that are not in this core's caches. If
- * they are many, fetches @n bytes at @next meanwhile, which are to be hashed
- * next;
- * @next may be any address. */
+/* sw_polyval_far - the same for bytes outside this core's caches.  If @n is
+ * large, also prefetches @n bytes at @next, the bytes to hash next; @next may
+ * be any address. */
 static inline void sw_polyval_far(const struct sw_polyval_key *key,
 	const void *p, size_t n, const void *next,
 	uint8_t hash[SW_POLYVAL_BLOCK])
@@ -76,17 +76,17 @@ static inline void sw_polyval_far(const struct sw_polyval_key *key,
 }
 
 /* sw_polyval_row - return row @i of the table of kernels, NULL past its end;
- * the widest last.  @runs (or NULL) tells whether this CPU has what the kernel
- * needs. */
+ * the widest last.  Sets *@runs, unless NULL, to whether this CPU has the
+ * instructions that the kernel needs. */
 const struct sw_polyval *sw_polyval_row(uint32_t i, bool *runs);
 
-/* Inside sum/ only: the rows. */
+/* The rows; only for files in sum/. */
 extern const struct sw_polyval sw_polyval_scalar;
 extern const struct sw_polyval sw_polyval_clmul128;
 extern const struct sw_polyval sw_polyval_clmul256;
 extern const struct sw_polyval sw_polyval_clmul512;
 
-/* sw_polyval_dot - set @a to dot(@a, @b); the scalar kernel's. */
+/* sw_polyval_dot - set @a to dot(@a, @b), by the scalar kernel. */
 void sw_polyval_dot(uint64_t a[2], const uint64_t b[2]);
 
 #endif

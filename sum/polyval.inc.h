@@ -1,23 +1,23 @@
 /* polyval.inc.h - POLYVAL by carry-less products of vectors.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A product of 128 bits takes three of 64 bits (Karatsuba): of the low halves,
- * of the high halves, and of the sums of both.  Products are added before they
- * are reduced.
+ * A 128-bit product takes three 64-bit products (Karatsuba): of the low halves,
+ * of the high halves, and of the sums of both.  Products are added before the
+ * sum is reduced.
  *
- * A round takes up to 32 vectors into a vector of hashes.  Each of its lanes is
- * the hash of every second or fourth block: in a round, all blocks of a vector
- * are multiplied by the same power, and the lanes are reduced side by side.
- * The first vector after the rounds, whose blocks have powers of their own,
- * takes the lanes in.  In a round the hashes enter with the first vector, which
- * is multiplied last, so that the other products do not wait for the round
- * before.
+ * A round multiplies up to 32 vectors into a vector of hashes.  Each lane of
+ * that vector is the hash of every second or fourth block: in a round, all
+ * blocks of an input vector are multiplied by the same power, and the lanes are
+ * reduced side by side.  After the rounds, the lanes are added to the next
+ * input vector, whose blocks have different powers.  A round adds the hashes to
+ * its first vector and multiplies that vector last, so that the other products
+ * do not wait for the previous round.
  *
- * The file that includes this one defines VEC, VB (bytes of it), CLMUL(a, b,
- * halves), SWAP (the halves of each 128 bits), CROSS(x, p) (in the high halves
- * the sum of both; @x was loaded from @p), SUM (of three), SPREAD (128 bits in
- * all of a vector), WIDEN (128 bits and zeros), NARROW (the sum of all 128
- * bits), ROW and NAME. */
+ * The file that includes this one defines VEC, VB (bytes of a VEC), CLMUL(a, b,
+ * halves), SWAP (swap the halves of each 128 bits), CROSS(x, p) (the sum of
+ * both halves, in the high halves; @x was loaded from @p), SUM (of three),
+ * SPREAD (repeat 128 bits in all lanes), WIDEN (128 bits, then zeros), NARROW
+ * (the sum of all lanes), ROW and NAME. */
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -26,22 +26,24 @@ enum {
 	BLOCK = SW_POLYVAL_BLOCK,
 	POWERS = SW_POLYVAL_POWERS,
 	STRIDES = SW_POLYVAL_STRIDES,
-	/* Fewer bytes, with the lengths, need one reduction and no round. */
+	/* Shorter inputs, with the block of lengths, need one reduction and no
+	 * round. */
 	LONG = (POWERS - 1) * BLOCK + 1,
-	REST = 256, /* at least so many bytes are left after the rounds */
+	REST = 256, /* bytes left after the rounds, at least */
 };
 
 struct products {
 	VEC low, middle, high;
 };
 
-/* Are the bytes far, and how far ahead of them (modulo 2^64) are the next? */
+/* Whether the bytes are outside the caches, and the distance (modulo 2^64) from
+ * them to the bytes to prefetch. */
 struct aim {
 	bool is_far;
 	uintptr_t ahead;
 };
 
-/* Load the bytes at @p, once: GCC takes loads for free and would repeat them.
+/* Load the bytes at @p, once: GCC considers loads free, and would repeat them.
  */
 INLINE VEC take(const uint8_t *p, struct aim aim)
 {
@@ -62,7 +64,7 @@ INLINE VEC row(const uint64_t (*powers)[2])
 	return v;
 }
 
-/* The high halves of @cross are the sums of the halves of @x. */
+/* Multiply; the high halves of @cross must be the sums of the halves of @x. */
 INLINE struct products multiply(VEC x, VEC cross, VEC power, VEC middle)
 {
 	return (struct products){.low = CLMUL(x, power, 0x00),
@@ -92,8 +94,7 @@ INLINE struct products by_stride(
 		x, cross, SPREAD(k->strides[i]), SPREAD(k->stride_middles[i]));
 }
 
-/* Do so with the bytes at @p, which may not be in a cache: fetch those ahead.
- */
+/* Do so with the bytes at @p; if they are outside the caches, also prefetch. */
 INLINE struct products next(const struct sw_polyval_key *k, uint32_t i,
 	const uint8_t *p, struct aim aim)
 {
@@ -122,8 +123,8 @@ INLINE void add_block(struct products *s, const struct sw_polyval_key *k,
 			       (const void *)k->middles[POWERS - i]))));
 }
 
-/* Twice take away the multiple of the modulus that makes the lowest 64 bits
- * zero, and drop these: the products in the middle then have their place. */
+/* Reduce: twice add the multiple of the modulus that makes the lowest 64 bits
+ * zero, and drop these bits, so that the middle products are aligned. */
 INLINE VEC reduce(const struct products *s)
 {
 	static const uint64_t modulus[2] = {0, 0xc200000000000000};
@@ -133,7 +134,7 @@ INLINE VEC reduce(const struct products *s)
 	return SWAP(sum) ^ CLMUL(sum, m, 0x10) ^ s->high;
 }
 
-/* Take in @n vectors, 1 to STRIDES. */
+/* Hash @n vectors, 1 to STRIDES. */
 INLINE VEC hash_round(const struct sw_polyval_key *k, VEC hash,
 	const uint8_t *p, uint32_t n, struct aim aim)
 {
@@ -153,7 +154,7 @@ INLINE VEC hash_round(const struct sw_polyval_key *k, VEC hash,
 	return reduce(&s);
 }
 
-/* Add the last @n bytes, whose first block has power @i.  @hash enters with the
+/* Add the last @n bytes, whose first block has power @i.  Add @hash to the
  * first vector. */
 INLINE void add_rest(struct products *s, const struct sw_polyval_key *k,
 	uint32_t i, VEC hash, const uint8_t *p, size_t n, struct aim aim)
@@ -177,7 +178,7 @@ INLINE void add_rest(struct products *s, const struct sw_polyval_key *k,
 	}
 }
 
-/* End the hash of @total bytes with the @n at @p. */
+/* End the hash of @total bytes with the last @n bytes, at @p. */
 INLINE void end(const struct sw_polyval_key *k, VEC hash, const uint8_t *p,
 	size_t n, size_t total, struct aim aim, uint8_t *out)
 {

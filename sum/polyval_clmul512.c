@@ -19,7 +19,8 @@
 		_mm512_extracti32x4_epi32(v, 2) ^                      \
 		_mm512_extracti32x4_epi32(v, 3))
 
-/* The unit of products also swaps halves, so a load duplicates the low ones. */
+/* The execution unit of products also swaps halves, so duplicate the low halves
+ * by a load. */
 static inline VEC duplicate(const void *p)
 {
 	VEC v;

@@ -1,16 +1,17 @@
 /* polyval_scalar.c - POLYVAL by integer products, for any CPU.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A carry-less product by multiplications whose operands have one bit in four,
- * so that carries stay out of the bits that count; no table, hence nothing in
- * a cache tells of the key (Pornin, "Constant-time crypto", BearSSL). */
+ * A carry-less product, by integer multiplications of operands that keep one
+ * bit in four, so that carries stay out of the result's bits.  There is no
+ * table, so cache timing does not reveal the key (Pornin, "Constant-time
+ * crypto", BearSSL). */
 #include <string.h>
 
 #include "sum/polyval.h"
 
 enum { BLOCK = SW_POLYVAL_BLOCK };
 
-/* The low 64 bits of the carry-less product. */
+/* Return the low 64 bits of the carry-less product. */
 static uint64_t product_low(uint64_t a, uint64_t b)
 {
 	static const uint64_t every = 0x1111111111111111;
@@ -39,8 +40,8 @@ static uint64_t reverse(uint64_t x)
 	return __builtin_bswap64(x);
 }
 
-/* The high 64 bits: those of the reversed numbers' product, which lacks one
- * bit. */
+/* Return the high 64 bits: the reverse of the low bits of the reversed numbers'
+ * product, shifted because the product has only 127 bits. */
 static uint64_t product_high(uint64_t a, uint64_t b)
 {
 	return reverse(product_low(reverse(a), reverse(b))) >> 1;
@@ -98,7 +99,7 @@ static void scalar_hash(const struct sw_polyval_key *key, const void *data,
 	memcpy(out, hash, BLOCK);
 }
 
-/* The products take longer than the memory, so nothing is fetched. */
+/* The products take longer than the memory accesses, so do not prefetch. */
 static void scalar_far(const struct sw_polyval_key *key, const void *data,
 	size_t n, const void *next, uint8_t *out)
 {

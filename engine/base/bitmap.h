@@ -1,11 +1,10 @@
-/* bitmap.h - a set of small integers whose lowest member is found in O(1).
+/* bitmap.h - a set of small integers that finds its lowest member in O(1).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A tree of words, 64 bits each: a bit of an upper word says that the word
- * below it is not zero.  Up to 64^4 members.  Pending work is kept
- * in such sets as state, instead of in a queue: setting a bit twice is setting
- * it once, nothing can overflow, and the lowest index is the most urgent.
- */
+ * A tree of 64-bit words: a bit of an upper word says that the word below it is
+ * not zero.  Up to 64^4 members.  The engine keeps pending work in such sets,
+ * as state instead of a queue: adding a member twice is adding it once, a set
+ * cannot overflow, and the lowest index is the most urgent. */
 #ifndef SW_ENGINE_BASE_BITMAP_H
 #define SW_ENGINE_BASE_BITMAP_H
 
@@ -16,7 +15,7 @@
 
 enum {
 	SW_BITMAP_LEVELS = 4,
-	SW_BITMAP_MAX = 1 << 24, /* members that so many levels hold */
+	SW_BITMAP_MAX = 1 << 24, /* members that these levels hold */
 };
 
 #define SW_BITMAP_NONE UINT32_MAX
@@ -27,7 +26,8 @@ struct sw_bitmap {
 	uint32_t n; /* members are 0 … n - 1 */
 };
 
-/* sw_bitmap_words - number of words that sw_bitmap_init takes for @n. */
+/* sw_bitmap_words - return the number of words that sw_bitmap_init needs for
+ * @n. */
 static inline size_t sw_bitmap_words(uint32_t n)
 {
 	size_t sum = 0;
@@ -39,9 +39,9 @@ static inline size_t sw_bitmap_words(uint32_t n)
 	return sum;
 }
 
-/* sw_bitmap_init - an empty set over 0 … @n-1 (1 <= n <= SW_BITMAP_MAX) in
- * @words, sw_bitmap_words(n) zeroed words that stay the caller's.  Returns the
- * first word after it. */
+/* sw_bitmap_init - init an empty set over 0 … @n-1 (1 <= n <= SW_BITMAP_MAX) in
+ * @words: sw_bitmap_words(n) zeroed words, which the caller owns.  Returns the
+ * first word after the set. */
 static inline uint64_t *sw_bitmap_init(
 	struct sw_bitmap *b, uint32_t n, uint64_t *words)
 {
@@ -55,8 +55,8 @@ static inline uint64_t *sw_bitmap_init(
 	return words;
 }
 
-/* Functions that end in _in work on a row of equal sets: on the set that begins
- * @at words behind @b, which is the first one. */
+/* Functions that end in _in work on a row of equal sets: on the set that starts
+ * @at words after @b, the first set of the row. */
 
 static inline bool sw_bitmap_has_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
@@ -76,9 +76,9 @@ static inline uint64_t *sw_bitmap_word(const struct sw_bitmap *b, uint32_t i)
 	return &b->level[0][i / 64];
 }
 
-/* Add in two steps, of which the second is rarely needed. The first sets the
- * bit and returns the word's old value. If that was zero, the second updates
- * the words above and returns whether the set was empty. */
+/* Add in two steps; the second is rarely needed.  The first step sets the bit
+ * and returns the word's old value.  If the old value was zero, the second step
+ * updates the words above and returns whether the set was empty. */
 static inline uint64_t sw_bitmap_add_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
@@ -122,9 +122,9 @@ static inline void sw_bitmap_add_run(
 	}
 }
 
-/* Remove in two steps. The first clears the bit and returns the word. If that
- * is zero, the second updates the words above and returns whether the set is
- * empty. */
+/* Remove in two steps.  The first step clears the bit and returns the word.  If
+ * the word is zero, the second step updates the words above and returns whether
+ * the set is empty. */
 static inline uint64_t sw_bitmap_remove_word_in(
 	const struct sw_bitmap *b, size_t at, uint32_t i)
 {
@@ -158,8 +158,8 @@ static inline bool sw_bitmap_is_empty(const struct sw_bitmap *b)
 	return sw_bitmap_is_empty_in(b, 0);
 }
 
-/* sw_bitmap_first - return the lowest member, SW_BITMAP_NONE if empty.
- * sw_bitmap_least_in - the same for a set that is not empty. */
+/* sw_bitmap_first - return the lowest member; SW_BITMAP_NONE: empty.
+ * sw_bitmap_least_in - return the lowest member of a nonempty set. */
 static inline uint32_t sw_bitmap_least_in(const struct sw_bitmap *b, size_t at)
 {
 	uint32_t i = 0;
@@ -201,8 +201,9 @@ static inline uint32_t sw_bitmap_next(const struct sw_bitmap *b, uint32_t from)
 	return SW_BITMAP_NONE;
 }
 
-/* sw_bitmap_turn - return the member whose turn is next, behind the last one's,
- * which set *@at; 0 at first.  Returns SW_BITMAP_NONE if the set is empty. */
+/* sw_bitmap_turn - return the next member in turn, after the last call's
+ * member; SW_BITMAP_NONE if the set is empty.  *@at holds the position between
+ * calls; start with 0. */
 static inline uint32_t sw_bitmap_turn(const struct sw_bitmap *b, uint32_t *at)
 {
 	uint32_t i = sw_bitmap_next(b, *at);

@@ -1,9 +1,8 @@
 /* bits.h - a set of small integers in plain words, 64 a word.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The words are the caller's, all 0 at first, as many as the greatest member
- * needs.  Where the lowest member is looked for, see bitmap.h.
- */
+ * The caller owns the words: all 0 at first, enough for the greatest member.
+ * To find the lowest member fast, use bitmap.h. */
 #ifndef SW_ENGINE_BASE_BITS_H
 #define SW_ENGINE_BASE_BITS_H
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The wire is little-endian and so is every machine that we build for. */
+/* The wire is little-endian, as is every supported machine. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian only");
 
 static inline uint32_t sw_load32(const void *p)

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* The codes of both travel on the wire and through the client interface. */
+/* The codes of both enums are part of the wire and of the client interface. */
 enum sw_coll_kind {
 	SW_COLL_NONE, /* a tensor's push_pull or broadcast */
 	SW_ALL_REDUCE,
@@ -27,7 +27,7 @@ enum sw_reduce_op {
 	SW_BAND,
 	SW_BOR,
 	SW_BXOR,
-	SW_PREMUL_SUM, /* travels as SW_SUM */
+	SW_PREMUL_SUM, /* SW_SUM on the wire */
 	SW_N_REDUCE_OPS,
 };
 

@@ -1,10 +1,10 @@
-/* error.h - one table of errors for everything that returns one.
+/* error.h - the table of all errors.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_BASE_ERROR_H
 #define SW_ENGINE_BASE_ERROR_H
 
-/* A function returns 0 or one of these (negative). The function that detects an
- * error logs it once, with names and values; its callers only return it. */
+/* A function returns 0 or a negative enum sw_error.  The function that detects
+ * an error logs it once, with names and values; its callers only return it. */
 enum sw_error {
 #define SW_ERROR(name, value, text) SW_##name = value,
 #include "errors.def"
@@ -24,10 +24,10 @@ enum sw_conflict {
 extern "C" {
 #endif
 
-/* sw_error_text - static text of @err; "success" for 0. */
+/* sw_error_text - return the static text of @err; "success" for 0. */
 const char *sw_error_text(int err);
 
-/* sw_error_name - "SW_EINVAL", …; "SW_OK" for 0.  Static text. */
+/* sw_error_name - return "SW_EINVAL", …; "SW_OK" for 0.  Static text. */
 const char *sw_error_name(int err);
 
 #ifdef __cplusplus

@@ -1,14 +1,14 @@
 /* flags.h - a set of small numbers that one thread raises and another takes.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * It announces changes of many things, each as often as needed: a number is in
- * the set once, so the set never overflows. The consumer that takes a number
- * then reads a word with the current state. It works between two lcores, or
- * between two processes of which one may be hostile: whatever the peer writes,
- * a taken number is below SW_FLAGS, and taking one terminates.
+ * The set announces changes of many objects, each any number of times: a number
+ * is in the set once, so the set never overflows.  The consumer takes a number,
+ * then reads a word with the object's current state.  The set works between two
+ * lcores, or between two processes, one of which may be hostile: for all writes
+ * of the peer, a taken number is below SW_FLAGS, and taking a number
+ * terminates.
  *
- * Nothing here blocks, allocates or makes a system call.
- */
+ * No function here blocks, allocates or makes a system call. */
 #ifndef SW_ENGINE_BASE_FLAGS_H
 #define SW_ENGINE_BASE_FLAGS_H
 
@@ -16,15 +16,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SW_FLAGS = 4096 }; /* SW_FLAGS itself means none */
+enum { SW_FLAGS = 4096 }; /* SW_FLAGS itself: none */
 
 /* An empty set is all zeros. */
 struct sw_flags {
-	_Atomic uint64_t words; /* words that may have numbers */
+	_Atomic uint64_t words; /* words that may hold numbers */
 	_Atomic uint64_t bits[SW_FLAGS / 64];
 };
 
-/* sw_flags_raise - add @i; whoever takes it sees all earlier writes. */
+/* sw_flags_raise - add @i; the thread that takes @i sees all earlier writes of
+ * the caller. */
 static inline void sw_flags_raise(struct sw_flags *f, uint32_t i)
 {
 	atomic_fetch_or(&f->bits[i / 64], UINT64_C(1) << i % 64);
@@ -36,8 +37,8 @@ static inline bool sw_flags_are_down(const struct sw_flags *f)
 	return !atomic_load(&f->words);
 }
 
-/* Take the lowest number of a word. SW_FLAGS: it has none, and is skipped until
- * a number is raised in it. */
+/* Take the lowest number of a word.  SW_FLAGS: the word is empty; later calls
+ * skip it until a number is raised in it. */
 static inline uint32_t sw_flags_take_of(struct sw_flags *f, uint32_t word)
 {
 	uint64_t bits = atomic_load(&f->bits[word]);

@@ -1,9 +1,9 @@
-/* histogram.h - how often times of which length came.
+/* histogram.h - counts of times by their length.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Bucket i counts times of at most 2^(10 + i) ns that no lower one counts: 1
- * us, 2 us, and so on up to 17 s.  The last one counts all that are longer. All
- * histograms have these bounds, so that they can be added up. */
+ * Bucket i counts times of at most 2^(10 + i) ns, above the bound of bucket i -
+ * 1: 1 us, 2 us, and so on up to 17 s.  The last bucket counts all longer
+ * times.  All histograms have these bounds, so that they can be added up. */
 #ifndef SW_ENGINE_BASE_HISTOGRAM_H
 #define SW_ENGINE_BASE_HISTOGRAM_H
 
@@ -11,7 +11,7 @@
 
 enum { SW_HISTOGRAM_FIRST_LOG2 = 10, SW_HISTOGRAM_BUCKETS = 26 };
 
-/* Written by one lcore, by sw_histogram_note.  Others read its words, each by
+/* One lcore writes it, by sw_histogram_note.  Other threads read each word by
  * sw_word. */
 struct sw_histogram {
 	uint64_t sum_ns;
@@ -37,8 +37,8 @@ static inline uint64_t sw_histogram_bound(uint32_t bucket)
 		       : UINT64_MAX;
 }
 
-/* sw_histogram_count - return how many times were counted.  Thread: any that
- * has a copy. */
+/* sw_histogram_count - return how many times were counted.  Thread: any, on its
+ * own copy. */
 static inline uint64_t sw_histogram_count(const struct sw_histogram *h)
 {
 	uint64_t n = 0;
@@ -48,7 +48,7 @@ static inline uint64_t sw_histogram_count(const struct sw_histogram *h)
 	return n;
 }
 
-/* sw_histogram_note - count a time.  Thread: its owner. */
+/* sw_histogram_note - count a time.  Thread: the owner. */
 static inline void sw_histogram_note(struct sw_histogram *h, uint64_t ns)
 {
 	uint64_t *n = &h->n[sw_histogram_bucket(ns)];

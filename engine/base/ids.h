@@ -1,12 +1,11 @@
-/* ids.h - names of things whose indices are used again.
+/* ids.h - unique ids for objects whose indices are reused.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * An id is generation << SW_ID_BITS | index.  The first thing at an index has
- * generation 0, so its id is the index; each later one has a higher generation.
- * An id therefore never means two things.  A stale id is detected because the
- * object at its index now has another id.  An index that has used up its
- * generations is never reused.
- */
+ * An id is generation << SW_ID_BITS | index.  The first object at an index has
+ * generation 0, so its id is the index; each later object has a higher
+ * generation.  So no two objects ever have the same id.  A stale id shows
+ * because the object at its index has a different id.  An index that has used
+ * up its generations is never reused. */
 #ifndef SW_ENGINE_BASE_IDS_H
 #define SW_ENGINE_BASE_IDS_H
 
@@ -20,7 +19,8 @@ static inline uint32_t sw_id_index(uint32_t id)
 	return id % SW_IDS;
 }
 
-/* sw_id_next - the id of what takes the index of @id next; 0: nothing may. */
+/* sw_id_next - return the id of the next object at the index of @id; 0: no
+ * generation is left. */
 static inline uint32_t sw_id_next(uint32_t id)
 {
 	uint32_t next = id + SW_IDS;
@@ -28,7 +28,8 @@ static inline uint32_t sw_id_next(uint32_t id)
 	return next < SW_IDS ? 0 : next;
 }
 
-/* sw_id_follows - has @id the index of @last, and a later generation? */
+/* sw_id_follows - return whether @id has the index of @last, and a later
+ * generation. */
 static inline bool sw_id_follows(uint32_t id, uint32_t last)
 {
 	return sw_id_index(id) == sw_id_index(last) && id > last;

@@ -64,7 +64,7 @@ static uint32_t zeros_at(struct sw_ip ip, uint32_t i)
 
 static void v6_text(struct sw_ip ip, char out[SW_IP_TEXT])
 {
-	uint32_t gap = GROUPS, longest = 1; /* "::" replaces two at least */
+	uint32_t gap = GROUPS, longest = 1; /* "::" replaces two or more */
 	size_t at = 0;
 
 	for (uint32_t i = 0; i < GROUPS; i++)

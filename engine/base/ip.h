@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An address; all zero: none. @high holds its first eight bytes, in host order.
+/* An address; all zero: none.  @high: its first eight bytes, in host order.
  * IPv4 addresses are mapped into IPv6 (RFC 4291, section 2.5.5.2). */
 struct sw_ip {
 	uint64_t high, low;
@@ -35,8 +35,8 @@ static inline bool sw_ip_is_same(struct sw_ip a, struct sw_ip b)
 	return !((a.high ^ b.high) | (a.low ^ b.low));
 }
 
-/* sw_ip_is_link_local - return whether @ip is in fe80::/10, where routers of
- * IPv6 are. */
+/* sw_ip_is_link_local - return whether @ip is in fe80::/10, the range of IPv6
+ * routers. */
 static inline bool sw_ip_is_link_local(struct sw_ip ip)
 {
 	return ip.high >> 54 == 0xfe80 >> 6;
@@ -48,12 +48,12 @@ static inline uint32_t sw_ip_bits(struct sw_ip ip)
 	return sw_ip_is_v4(ip) ? 32 : 128;
 }
 
-/* sw_ip_mask - return @ip with all but the first @bits bits zero; @bits counts
- * in its family and is at most sw_ip_bits. */
+/* sw_ip_mask - return @ip with all bits after the first @bits zero; @bits
+ * counts within its family, and must not exceed sw_ip_bits. */
 struct sw_ip sw_ip_mask(struct sw_ip ip, uint32_t bits);
 
-/* sw_ip_net - return a source that may have many addresses: an IPv4 address, or
- * an IPv6 network of 64 bits. */
+/* sw_ip_net - return the source that @ip belongs to, which may have many
+ * addresses: an IPv4 address, or an IPv6 /64 network. */
 static inline struct sw_ip sw_ip_net(struct sw_ip ip)
 {
 	return sw_ip_is_v4(ip) ? ip : sw_ip_mask(ip, 64);

@@ -1,4 +1,4 @@
-/* limits.h - limits of everything that the wire can name.
+/* limits.h - the limits of the wire format.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_BASE_LIMITS_H
 #define SW_ENGINE_BASE_LIMITS_H
@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 enum {
-	/* Payloads of a job: a multiple of the unit.  The least fits an MTU of
-	 * 1280, the least of IPv6, with its headers and a tag of 16 bytes. */
+	/* A job's payload is a multiple of the unit.  The smallest payload,
+	 * with headers and a tag of 16 bytes, fits an MTU of 1280, the minimum
+	 * of IPv6. */
 	SW_PAYLOAD_UNIT = 64,
 	SW_PAYLOAD_MIN = 1152,
 	SW_PAYLOAD_MAX = 8192,
@@ -28,8 +29,7 @@ enum {
 };
 
 /* sw_payload_is_good - return whether a job may have chunks of @bytes.
- * sw_payload_within - return the largest such size that fits @bytes; 0: none.
- */
+ * sw_payload_within - return the largest such size within @bytes; 0: none. */
 static inline bool sw_payload_is_good(uint32_t bytes)
 {
 	return bytes >= SW_PAYLOAD_MIN && bytes <= SW_PAYLOAD_MAX &&

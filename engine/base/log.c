@@ -20,7 +20,7 @@ void sw_log(
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* a cut text may end in half a character */
+	/* cutting may have left half a character */
 	sw_text_clean(text, sizeof(text));
 	log->line(log->ctx, level, text);
 }

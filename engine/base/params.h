@@ -1,4 +1,4 @@
-/* params.h - the engine's numbers, with their defaults.
+/* params.h - the engine's parameters, with their defaults.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_BASE_PARAMS_H
 #define SW_ENGINE_BASE_PARAMS_H
@@ -16,8 +16,8 @@ struct sw_policy; /* engine/sched/policy.h */
 struct sw_params {
 	/* A peer without traffic for this long is dead. */
 	uint64_t dead_after;
-	/* A tensor without progress for this long, while all members are alive:
-	 * a warning that names the missing members, and an error. */
+	/* If a tensor makes no progress while all members are alive: time until
+	 * a warning that names the missing members, and until an error. */
 	uint64_t stall_warn, stall_limit;
 	/* Longest wait for the servers and for the other members. */
 	uint64_t join_timeout;
@@ -30,26 +30,29 @@ struct sw_params {
 	 * frame is lost 5/4 SRTT and reorder after sending if later frames were
 	 * acknowledged. */
 	uint64_t rto_first, rto_min, rto_max, reorder;
-	/* Acknowledge after this many frames, or this long: two SRTTs within
-	 * these bounds, or an eighth of an SRTT; late, or a quarter of it, if
-	 * answers acknowledge the frames. */
+	/* Acknowledge after ack_every frames, or after two SRTTs within
+	 * ack_delay … ack_delay_max, or an eighth of an SRTT if longer; if
+	 * answers acknowledge the frames, after ack_delay_late, or a quarter of
+	 * an SRTT if longer. */
 	uint32_t ack_every;
 	uint64_t ack_delay, ack_delay_max, ack_delay_late;
 	/* Query a late result after max(4 SRTT, query_min), then double the
 	 * interval up to query_max. */
 	uint64_t query_min, query_max;
-	/* A longer gap between two polls stops the engine's clock. */
+	/* A gap of this length between two polls stops the engine's clock
+	 * (loop.h). */
 	uint64_t stop_gap;
 	/* Bytes that one flow may have in flight. */
 	uint32_t window_bytes;
-	/* Queue before a receiver in a switch: bytes that all senders may have
-	 * in flight to it. Its lcores share it. */
+	/* Queue in the switch before a receiver: bytes that all senders
+	 * together may have in flight to the receiver.  Its lcores share the
+	 * queue. */
 	uint32_t queue_bytes;
 	/* Kernel receive buffers for one lcore; 0: unknown. */
 	uint32_t buffer_bytes;
 	/* Bytes of a full chunk. */
 	uint32_t payload;
-	/* Scheduling of the job; the partition is this node's. NULL:
+	/* Scheduling of the job; the partition size is this node's own.  NULL:
 	 * bytescheduler; 0: the policy's default. */
 	const struct sw_policy *policy;
 	uint64_t part_bytes, credit_bytes;
@@ -57,19 +60,20 @@ struct sw_params {
 	bool has_crc;
 	/* Payloads of a keyed job are encrypted. */
 	bool is_encrypted;
-	/* After so many contributions a server core takes the next key of
-	 * results.  A tensor needs more for its rounds to begin again at 0. */
+	/* A server core takes the next key of results after this many
+	 * contributions, which is fewer than a tensor needs until its round
+	 * numbers wrap. */
 	uint32_t era_folds;
 	/* Mode of the job, enum sw_mode. */
 	uint8_t mode;
 	/* Sum contributions to streams in the order of members. */
 	bool is_by_rank;
-	/* Grants alone limit a flow, whatever is lost or marked: for
-	 * experiments. */
+	/* Only grants limit a flow; losses and marks do not.  For experiments.
+	 */
 	bool is_unlimited;
 };
 
-/* sw_params_init - the defaults. */
+/* sw_params_init - set the defaults. */
 static inline void sw_params_init(struct sw_params *p)
 {
 	*p = (struct sw_params){

@@ -24,7 +24,7 @@ static inline void sw_sip_round(uint64_t v[4])
 #undef ROTL
 }
 
-/* sw_siphash - 64-bit tag of @n words under @key. */
+/* sw_siphash - return the 64-bit tag of @n words under @key. */
 static inline uint64_t sw_siphash(
 	const uint64_t key[2], const uint64_t *words, uint32_t n)
 {

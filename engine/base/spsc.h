@@ -1,15 +1,14 @@
 /* spsc.h - ring of fixed-size entries from one producer to one consumer.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Between two lcores, or between two processes of which one may be hostile.
- * The shared part holds nothing but the two indices and the entries: size and
- * own index live in each side's private struct sw_spsc, and the other side's
- * index is checked whenever it is read.  Whatever the peer writes, no access
- * leaves the ring; an index that cannot be is reported as SW_EPROTO.
+ * The ring works between two lcores, or between two processes, one of which may
+ * be hostile.  The shared part holds only the two indices and the entries.
+ * Each side keeps the size and its own index in a private struct sw_spsc, and
+ * checks the other side's index whenever it reads it.  So for all writes of the
+ * peer, no access leaves the ring; an impossible index returns SW_EPROTO.
  *
- * Thread: a struct sw_spsc belongs to one thread.  Nothing here blocks,
- * allocates or makes a system call.
- */
+ * Thread: a struct sw_spsc belongs to one thread.  No function here blocks,
+ * allocates or makes a system call. */
 #ifndef SW_ENGINE_BASE_SPSC_H
 #define SW_ENGINE_BASE_SPSC_H
 
@@ -34,14 +33,14 @@ struct sw_spsc {
 	uint32_t size;                 /* entries, a power of two */
 	uint32_t entry_bytes;
 	uint32_t own;  /* entries that this side has put or taken */
-	uint32_t peer; /* the other side's last index that could be right */
+	uint32_t peer; /* the other side's last valid index */
 };
 
 /* Bytes of shared memory of a ring; usable in a constant expression. */
 #define SW_SPSC_BYTES(size, entry_bytes) \
 	(sizeof(struct sw_spsc_shared) + (size_t)(size) * (entry_bytes))
 
-/* sw_spsc_init - one side of the ring in @memory.
+/* sw_spsc_init - init one side of the ring in @memory.
  * @memory    SW_SPSC_BYTES bytes, 64-byte aligned, zeroed before either side
  *            starts; borrowed as long as @s is used
  * @size      entries, a power of two <= 2^31; the same on both sides */
@@ -53,9 +52,9 @@ static inline void sw_spsc_init(
 		.shared = memory, .size = size, .entry_bytes = entry_bytes};
 }
 
-/* Return how many of @n entries this side may put or take, if it may go @ahead
- * of the other side's @index; SW_EPROTO: an impossible index. Reads the index
- * only if its last seen value does not suffice. */
+/* Return how many of @n entries this side may put or take, if its index may be
+ * @ahead of the other side's @index; SW_EPROTO: an impossible index.  Reads the
+ * index only if its last seen value does not suffice. */
 static inline int sw_spsc_may(struct sw_spsc *s, const _Atomic uint32_t *index,
 	uint32_t ahead, uint32_t n)
 {
@@ -84,9 +83,8 @@ static inline unsigned char *sw_spsc_at(
 	return s->shared->entries + (size_t)i * s->entry_bytes;
 }
 
-/* sw_spsc_put - copy up to @n entries into the ring (producer).
- * Returns how many fitted (0: full), or SW_EPROTO when the consumer's index
- * cannot be right. */
+/* sw_spsc_put - copy up to @n entries into the ring (producer).  Returns how
+ * many fit (0: full), or SW_EPROTO if the consumer's index is impossible. */
 static inline int sw_spsc_put(
 	struct sw_spsc *s, const void *entries, uint32_t n)
 {
@@ -105,8 +103,8 @@ static inline int sw_spsc_put(
 	return fits;
 }
 
-/* sw_spsc_room - return how many entries fit now (producer); 0 also for an
- * impossible consumer's index. */
+/* sw_spsc_room - return how many entries fit now (producer); 0 also if the
+ * consumer's index is impossible. */
 static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
 {
 	uint32_t used = s->own - atomic_load_explicit(&s->shared->n_taken,
@@ -115,10 +113,10 @@ static inline uint32_t sw_spsc_room(const struct sw_spsc *s)
 	return used <= s->size ? s->size - used : 0;
 }
 
-/* sw_spsc_take - copy up to @n entries out of the ring (consumer).
- * Returns how many there were (0: empty), or SW_EPROTO when the producer's
- * index cannot be right.  The caller checks the copies: the release store that
- * ends the call keeps the compiler from reading the shared entries again. */
+/* sw_spsc_take - copy up to @n entries out of the ring (consumer).  Returns how
+ * many were copied (0: empty), or SW_EPROTO if the producer's index is
+ * impossible.  The caller checks the copies: the release store that ends the
+ * call keeps the compiler from reading the shared entries again. */
 static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 {
 	int there = sw_spsc_may(s, &s->shared->n_put, 0, n);
@@ -137,23 +135,24 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 	return there;
 }
 
-/* sw_spsc_is_empty - return whether there is nothing to take. False for an
- * impossible producer's index: the next take reports it. */
+/* sw_spsc_is_empty - return whether the ring has no entry to take.  False also
+ * for an impossible producer's index: the next take reports it. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       s->own;
 }
 
-/* sw_spsc_is_drained - return whether all entries put have been taken. Either
- * side. */
+/* sw_spsc_is_drained - return whether the consumer has taken all entries.
+ * Thread: either side's. */
 static inline bool sw_spsc_is_drained(const struct sw_spsc *s)
 {
 	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
 	       atomic_load_explicit(&s->shared->n_taken, memory_order_relaxed);
 }
 
-/* sw_spsc_own - return this side's index: entries that it has put or taken. */
+/* sw_spsc_own - return this side's index: the number of entries that it has put
+ * or taken. */
 static inline uint32_t sw_spsc_own(const struct sw_spsc *s)
 {
 	return s->own;

@@ -10,9 +10,9 @@
 #include "engine/base/histogram.h"
 #include "engine/base/limits.h"
 
-/* Free-running; written by the owning lcore only, by sw_count.  Another thread
- * may read them at any time, by sw_stats_add: each is one aligned word, a
- * snapshot is not consistent. */
+/* Free-running counters.  Only the owning lcore writes them, by sw_count.
+ * Another thread may read them at any time, by sw_stats_add: each counter is
+ * one aligned word, but a snapshot of several is not consistent. */
 struct sw_stats {
 #define SW_STAT(name, unit, text)       uint64_t name;
 #define SW_STAT_CLASS(name, unit, text) uint64_t class_##name[SW_N_CLASSES];
@@ -25,29 +25,31 @@ struct sw_stat_row {
 	const char *name, *unit, *text; /* unit: "bytes" */
 	size_t offset; /* offset of its uint64_t in struct sw_stats */
 	bool is_max;   /* the largest of several counts, not their sum */
-	/* Counts data of each class: SW_N_CLASSES words, called classN.NAME. */
+	/* One counter per class of data: SW_N_CLASSES words, named classN.NAME.
+	 */
 	bool is_by_class;
 };
 
-/* sw_set_word - write a word that other threads read.  Thread: its owner. */
+/* sw_set_word - write a word that other threads read.  Thread: the owner. */
 static inline void sw_set_word(uint64_t *word, uint64_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-/* sw_word - read it.  Thread: any. */
+/* sw_word - read such a word.  Thread: any. */
 static inline uint64_t sw_word(const uint64_t *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* sw_count - add @n to a counter.  Thread: its owner, so no locked add. */
+/* sw_count - add @n to a counter.  Thread: the owner, so that no locked add is
+ * needed. */
 static inline void sw_count(uint64_t *counter, uint64_t n)
 {
 	sw_set_word(counter, *counter + n);
 }
 
-/* sw_stats_rows - the table of all counters, *n rows.  Static. */
+/* sw_stats_rows - return the static table of all counters, *n rows. */
 const struct sw_stat_row *sw_stats_rows(uint32_t *n);
 
 /* A histogram of times in ns. */
@@ -56,7 +58,7 @@ struct sw_stat_times {
 	size_t offset; /* its struct sw_histogram, in struct sw_stats */
 };
 
-/* sw_stats_times - the table of all histograms, *n rows.  Static. */
+/* sw_stats_times - return the static table of all histograms, *n rows. */
 const struct sw_stat_times *sw_stats_times(uint32_t *n);
 
 /* sw_stats_add - add the counters of another instance to @sum.  Thread: the

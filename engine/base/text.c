@@ -1,4 +1,4 @@
-/* text.c - which text from outside may be kept and shown.
+/* text.c - validate and clean text from outside.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/base/text.h"
 
@@ -8,10 +8,12 @@
 
 size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
 {
-	/* the least code that needs so many bytes; less is an overlong form */
+	/* the least code that needs this many bytes; a smaller code is an
+	 * overlong form */
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	const unsigned char *u = (const unsigned char *)s;
-	/* the first byte begins with as many ones as there are bytes, or 0 */
+	/* the first byte starts with as many ones as the character has bytes,
+	 * or none */
 	size_t ones = n ? (size_t)__builtin_clz(~((uint32_t)u[0] << 24)) : 1;
 	size_t len = ones ? ones : 1;
 
@@ -19,7 +21,7 @@ size_t sw_text_decode(const char *s, size_t n, uint32_t *code)
 		return 0;
 	*code = u[0] & (0x7fu >> ones);
 	for (size_t i = 1; i < len; i++) {
-		if ((u[i] & 0xc0) != 0x80) /* the end of a string, too */
+		if ((u[i] & 0xc0) != 0x80) /* also at the end of a string */
 			return 0;
 		*code = *code << 6 | (u[i] & 0x3f);
 	}
@@ -84,8 +86,8 @@ void sw_text_clean(char *text, size_t size)
 	}
 }
 
-/* The first number from @i on that is in the set, or is not; @n: none
- * below. */
+/* Return the first number from @i on that is in the set (@is_in), or is not;
+ * @n: none below @n. */
 static uint32_t next(const uint64_t *set, uint32_t n, uint32_t i, bool is_in)
 {
 	uint64_t rest = ~0ULL << i % 64, word;
@@ -142,7 +144,7 @@ void sw_text_add(char *text, size_t size, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* One number without sign, blank or leading zero. */
+/* Parse one number without sign, blank or leading zero. */
 static bool number_take(const char **s, uint32_t limit, uint32_t *number)
 {
 	const char *start = *s;

@@ -1,9 +1,9 @@
-/* ticks.h - TSC ticks per stage of the packet path, in a build of its own.
+/* ticks.h - TSC ticks per stage of the packet path, in a profiling build.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * With -Dprofile=true SW_TIMED adds the ticks of a statement to a counter of
- * stats.def; without, it is the statement alone and the counters are not there.
- * The counter of an outer stage holds its inner stages too. */
+ * With -Dprofile=true, SW_TIMED adds the ticks of a statement to a counter of
+ * stats.def.  Without, SW_TIMED is only the statement, and the counters do not
+ * exist.  The counter of an outer stage includes its inner stages. */
 #ifndef SW_ENGINE_BASE_TICKS_H
 #define SW_ENGINE_BASE_TICKS_H
 

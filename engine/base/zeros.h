@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* sw_zeros_new - @bytes of zeros, which are written here unless @is_lazy, so
- * that whoever uses them first takes no page fault; free gives them back.
- * NULL: there is no memory.  Control. */
+/* sw_zeros_new - return @bytes of zeros, to be released by free; NULL: no
+ * memory.  Unless @is_lazy, writes every page, so that later users take no page
+ * faults.  Thread: control. */
 static inline void *sw_zeros_new(size_t bytes, bool is_lazy)
 {
 	enum { PAGE = 4096 };
@@ -19,7 +19,7 @@ static inline void *sw_zeros_new(size_t bytes, bool is_lazy)
 		return mem;
 	for (size_t at = 0; mem && at < bytes; at += PAGE)
 		((volatile char *)mem)[at] = 0;
-	if (mem && bytes) /* its last page, wherever the first begins */
+	if (mem && bytes) /* the last page, for any alignment */
 		((volatile char *)mem)[bytes - 1] = 0;
 	return mem;
 }

@@ -1,4 +1,4 @@
-/* crypto.c - primitives by libcrypto; the only file that calls it.
+/* crypto.c - primitives from libcrypto; no other file calls it.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/keys/crypto.h"
 
@@ -102,7 +102,7 @@ bool sw_x25519(
 	EVP_PKEY_CTX *ctx = ours ? EVP_PKEY_CTX_new(ours, NULL) : NULL;
 	static const uint8_t zero[32];
 	size_t n = 32;
-	/* libcrypto refuses a shared secret of zero; so do we. */
+	/* Refuse a shared secret of zero, as libcrypto does. */
 	bool is_good = ctx && theirs && EVP_PKEY_derive_init(ctx) == 1 &&
 		       EVP_PKEY_derive_set_peer(ctx, theirs) == 1 &&
 		       EVP_PKEY_derive(ctx, shared, &n) == 1 &&
@@ -168,7 +168,7 @@ bool sw_gcm_open(const uint8_t key[32], uint64_t number, const void *aad,
 
 /* --- AES-128-CMAC --- */
 
-/* Open CBC without padding, whose chain begins with zeros. */
+/* Open CBC without padding and with a zero IV. */
 static EVP_CIPHER_CTX *open_cbc(const uint8_t key[SW_BLOCK_BYTES])
 {
 	static const uint8_t zero[SW_BLOCK_BYTES];
@@ -190,7 +190,8 @@ static bool encrypt(EVP_CIPHER_CTX *ctx, uint8_t *out, const void *p, size_t n)
 	return EVP_EncryptUpdate(ctx, out, &len, p, (int)n) && len == (int)n;
 }
 
-/* Double in GF(2^128), the first byte highest (RFC 4493, section 2.3). */
+/* Double @b in GF(2^128), most significant byte first (RFC 4493, section 2.3).
+ */
 static void twice(uint8_t b[SW_BLOCK_BYTES])
 {
 	uint8_t carry = (uint8_t)(-(b[0] >> 7) & 0x87);
@@ -206,8 +207,8 @@ static void add(uint8_t *to, const uint8_t *from, size_t n)
 		to[i] ^= from[i];
 }
 
-/* Without a kernel: a context's chain goes on from the MAC before, which the
- * first block therefore cancels. */
+/* Continue a MAC without a kernel.  The context's CBC chain continues from the
+ * previous MAC, so the first block of a new MAC cancels it. */
 static __attribute__((noinline)) bool go_on_by_ctx(
 	struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
 {
@@ -222,7 +223,7 @@ static __attribute__((noinline)) bool go_on_by_ctx(
 	return true;
 }
 
-/* Go on with a MAC by whole blocks, at most SW_PRF_BYTES. */
+/* Continue a MAC with whole blocks, at most SW_PRF_BYTES. */
 static inline bool go_on(
 	struct sw_prf *prf, const uint8_t *p, size_t n, bool is_first)
 {
@@ -258,7 +259,7 @@ bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES])
 	return true;
 }
 
-/* End a MAC whose last block is whole, or filled up. */
+/* End a MAC; the last block is whole, or padded. */
 static bool end(
 	struct sw_prf *prf, const uint8_t last[SW_BLOCK_BYTES], bool is_first)
 {

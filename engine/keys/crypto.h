@@ -1,8 +1,8 @@
-/* crypto.h - the primitives of keys, by libcrypto and sum/'s AES.
+/* crypto.h - cryptographic primitives, from libcrypto and sum/'s AES.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * crypto.c is the only file that calls libcrypto.  A false return says that it
- * failed, which happens without memory or with a damaged input. */
+ * crypto.c is the only file that calls libcrypto.  A function returns false if
+ * it failed: no memory, or damaged input. */
 #ifndef SW_ENGINE_KEYS_CRYPTO_H
 #define SW_ENGINE_KEYS_CRYPTO_H
 
@@ -16,34 +16,35 @@ enum {
 	SW_HASH_BYTES = 32,   /* SHA-256 */
 	SW_SECRET_BYTES = 32, /* a job's secret, keys of AES-256 and X25519 */
 	SW_BLOCK_BYTES = 16,  /* AES: a block, a 128-bit key, a MAC */
-	SW_PRF_BYTES = SW_AES_MESSAGE, /* input of a sw_prf */
+	SW_PRF_BYTES = SW_AES_MESSAGE, /* input size of a sw_prf */
 };
 
 /* sw_crypto_random - fill @out with @n unpredictable bytes. */
 bool sw_crypto_random(void *out, size_t n);
 
-/* sw_crypto_wipe - overwrite a secret; the compiler does not drop the call. */
+/* sw_crypto_wipe - overwrite a secret; the compiler cannot optimize the call
+ * away. */
 void sw_crypto_wipe(void *p, size_t n);
 
-/* sw_crypto_is_same - compare in a time that does not depend on the bytes. */
+/* sw_crypto_is_same - compare @n bytes in constant time. */
 bool sw_crypto_is_same(const void *a, const void *b, size_t n);
 
-/* sw_crypto_get - return @bytes of zeroed memory for secrets, which is not
- * swapped as far as limits allow, and which core dumps leave out; NULL: none.
- * sw_crypto_put - wipe it and give it back. */
+/* sw_crypto_get - return @bytes of zeroed memory for secrets, left out of core
+ * dumps, and locked against swapping as far as limits allow; NULL: no memory.
+ * sw_crypto_put - wipe and free that memory. */
 void *sw_crypto_get(size_t bytes);
 void sw_crypto_put(void *p, size_t bytes);
 
-/* sw_sha256 - hash two parts, one after the other. */
+/* sw_sha256 - hash the concatenation of two parts. */
 bool sw_sha256(const void *a, size_t n_a, const void *b, size_t n_b,
 	uint8_t out[SW_HASH_BYTES]);
 
-/* sw_hmac_sha256 - the MAC of @p under a key of 32 bytes. */
+/* sw_hmac_sha256 - compute the MAC of @p under a key of 32 bytes. */
 bool sw_hmac_sha256(const uint8_t key[SW_HASH_BYTES], const void *p, size_t n,
 	uint8_t out[SW_HASH_BYTES]);
 
-/* sw_hkdf_expand - derive @n bytes, at most 32, for the purpose that @label
- * names: HKDF-Expand of RFC 5869 with SHA-256, the label as info. */
+/* sw_hkdf_expand - derive @n bytes, at most 32, for the purpose named by
+ * @label: HKDF-Expand of RFC 5869 with SHA-256, with the label as info. */
 bool sw_hkdf_expand(const uint8_t key[SW_HASH_BYTES], const char *label,
 	uint8_t *out, size_t n);
 
@@ -54,38 +55,38 @@ bool sw_x25519_public(const uint8_t private[32], uint8_t public[32]);
 bool sw_x25519(const uint8_t private[32], const uint8_t public[32],
 	uint8_t shared[32]);
 
-/* sw_gcm_seal - encrypt @n bytes under AES-256-GCM; the tag of 16 bytes follows
- * them in @out.
- * sw_gcm_open - decrypt @n bytes, of which the last 16 are the tag.  False: the
+/* sw_gcm_seal - encrypt @n bytes under AES-256-GCM into @out, and append the
+ * tag of 16 bytes.
+ * sw_gcm_open - decrypt @n bytes, the last 16 of which are the tag.  False: the
  * tag is wrong. */
 bool sw_gcm_seal(const uint8_t key[32], uint64_t number, const void *aad,
 	size_t n_aad, const void *p, size_t n, uint8_t *out);
 bool sw_gcm_open(const uint8_t key[32], uint64_t number, const void *aad,
 	size_t n_aad, const uint8_t *p, size_t n, void *out);
 
-/* sw_cmac - AES-128-CMAC (RFC 4493) of @n bytes. */
+/* sw_cmac - compute the AES-128-CMAC (RFC 4493) of @n bytes. */
 bool sw_cmac(const uint8_t key[SW_BLOCK_BYTES], const void *p, size_t n,
 	uint8_t out[SW_BLOCK_BYTES]);
 
-/* AES-128-CMAC of exactly SW_PRF_BYTES, for each frame, by a kernel of sum/.  A
- * CPU without AES instructions has a context of libcrypto, which is made once.
- * One lcore uses it. */
+/* AES-128-CMAC of exactly SW_PRF_BYTES, for each frame, by a kernel of sum/.
+ * On a CPU without AES instructions, a context of libcrypto, made once,
+ * computes it.  Thread: one lcore. */
 struct sw_prf {
 	struct sw_aes_key key;
 	const struct sw_aes *kernel; /* NULL: by ctx */
 	void *ctx;
-	uint8_t mac[SW_BLOCK_BYTES]; /* without a kernel: of what came last */
+	uint8_t mac[SW_BLOCK_BYTES]; /* the chain; without a kernel that of ctx
+				      */
 	uint8_t subkey[SW_BLOCK_BYTES];
 };
 
-/* sw_prf_open - prepare it for a key; false: no memory.  sw_prf_close takes one
- * that is zeroed as well. */
+/* sw_prf_open - prepare @prf for a key; false: no memory.  sw_prf_close also
+ * takes a zeroed @prf. */
 bool sw_prf_open(struct sw_prf *prf, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_prf_close(struct sw_prf *prf);
 
 /* sw_prf_tags - set @tags to the first 64 bits of the MACs of @n inputs:
- * several take hardly longer than one. sw_prf_tags_by_ctx - do so without a
- * kernel. */
+ * several inputs take hardly longer than one. */
 void sw_prf_tags_by_ctx(struct sw_prf *prf, const uint8_t (*in)[SW_PRF_BYTES],
 	uint32_t n, uint64_t *tags);
 
@@ -99,25 +100,25 @@ static inline void sw_prf_tags(struct sw_prf *prf,
 }
 
 /* AES-128-CTR (NIST SP 800-38A) for each frame of an encrypted session, by a
- * kernel of sum/: 0.5 of libcrypto's time for 8 KiB where the CPU has VAES, and
- * 0.3 for 64 bytes.  A CPU without AES instructions has a context of libcrypto,
- * which is made once.  One lcore uses it. */
+ * kernel of sum/.  With VAES it takes 0.5 of libcrypto's time for 8 KiB, and
+ * 0.3 for 64 bytes.  On a CPU without AES instructions, a context of libcrypto,
+ * made once, encrypts.  Thread: one lcore. */
 struct sw_ctr {
 	struct sw_aes_key key;
 	const struct sw_aes *kernel; /* NULL: by ctx */
 	void *ctx;
 };
 
-/* sw_ctr_open - prepare it for a key; false: no memory.  sw_ctr_close takes one
- * that is zeroed as well.
- * sw_ctr_rekey - prepare one that is open for another key. */
+/* sw_ctr_open - prepare @ctr for a key; false: no memory.  sw_ctr_close also
+ * takes a zeroed @ctr.
+ * sw_ctr_rekey - prepare an open @ctr for another key. */
 bool sw_ctr_open(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_ctr_rekey(struct sw_ctr *ctr, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_ctr_close(struct sw_ctr *ctr);
 
-/* sw_ctr - encrypt or decrypt @n bytes from @p to @out, which may be @p.  The
- * last four bytes of @block, the first counter block, count in big-endian, and
- * do not wrap.  Never use a block twice under one key. */
+/* sw_ctr - encrypt or decrypt @n bytes from @p to @out, which may be @p.
+ * @block is the first counter block: its last four bytes are a big-endian
+ * counter, which must not wrap.  Never use a block twice under one key. */
 void sw_ctr(struct sw_ctr *ctr, const uint8_t block[SW_BLOCK_BYTES],
 	const void *p, size_t n, void *out);
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Its name is as long as a hash, and so is the first hash itself. */
+/* The protocol's name is as long as a hash, so it is the first hash itself. */
 static const char name[] = "Noise_NNpsk0_25519_AESGCM_SHA256";
 
 _Static_assert(sizeof(name) - 1 == SW_HASH_BYTES, "no hash of it is needed");
@@ -62,7 +62,7 @@ static bool mix_secret(struct sw_noise *s, const uint8_t secret[32])
 	return is_good;
 }
 
-/* An ephemeral key counts twice in a pattern with a secret. */
+/* Mix in an ephemeral key: a pattern with a secret (psk) uses it twice. */
 static bool mix_e(struct sw_noise *s, const uint8_t e[32])
 {
 	return mix_hash(s, e, 32) && mix_key(s, e, 32);

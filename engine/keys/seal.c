@@ -1,10 +1,10 @@
-/* seal.c - derive the keys of a session, and give them back.
+/* seal.c - derive and free the keys of a session.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/keys/seal.h"
 
 void sw_taken_skip(struct sw_taken *t, uint64_t psn)
 {
-	/* Forget the numbers whose places the new ones take. */
+	/* Clear the bits whose places the new numbers take. */
 	if (psn - t->largest >= SW_TAKEN_BITS)
 		memset(t->bits, 0, sizeof(t->bits));
 	else
@@ -26,7 +26,7 @@ void sw_era_keys_close(struct sw_era_keys *k)
 	sw_ctr_close(&k->of[1]);
 }
 
-/* No tensor has the key that this nonce names. */
+/* Encrypt a nonce that no RESULT has: no tensor has the key UINT32_MAX. */
 void sw_era_keys_turn(struct sw_era_keys *k, uint32_t era)
 {
 	const uint32_t place[3] = {UINT32_MAX, era, 0};
@@ -83,8 +83,9 @@ struct sw_seal *sw_seal_new(const uint8_t to_server[32],
 		sw_seal_free(s);
 		return NULL;
 	}
-	/* Anybody may send a RESULT to a server, or before its key is here. No
-	 * peer hashes with this one. */
+	/* A stranger may send a RESULT to a server, or to a worker before it
+	 * knows the key of results.  Check such frames with a key that no peer
+	 * hashes with. */
 	s->result_hash = s->tx_hash;
 	return s;
 }

@@ -3,8 +3,8 @@
  *
  * A tag is the first 64 bits of AES-128-CMAC over 64 bytes: the header without
  * its two checksums (46), the direction (1), a zero byte, and h, the POLYVAL of
- * the payload (16).  RESULTs of a run of a job share one hash key, so that h of
- * a result serves all members; the CMAC's key is the session's own.
+ * the payload (16).  All RESULTs of a job's run have the same hash key, so that
+ * one h serves all members; each session has its own CMAC key.
  *
  * Thread: the lcore of the session. */
 #ifndef SW_ENGINE_KEYS_SEAL_H
@@ -17,15 +17,15 @@
 
 enum {
 	SW_SEAL_HEAD_BYTES = 46, /* part of the header that the tag covers */
-	SW_SEAL_HASH_AT = 48,    /* place of h in what it covers */
+	SW_SEAL_HASH_AT = 48,    /* offset of h in the tagged bytes */
 	SW_SEAL_SPACES = 9,      /* spaces of packet numbers */
-	SW_NONCE_BYTES = 12,     /* before the four bytes that count blocks */
+	SW_NONCE_BYTES = 12,     /* before the 4-byte block counter */
 	SW_TAKEN_WORDS = 4,
 	SW_TAKEN_BITS = 64 * SW_TAKEN_WORDS,
 };
 
-/* The packet numbers of one space that were taken: the largest, and those up to
- * 255 below it. */
+/* The packet numbers taken in one space: the largest, and a bit for each of the
+ * 255 numbers below it. */
 struct sw_taken {
 	uint64_t largest;
 	uint64_t bits[SW_TAKEN_WORDS]; /* a ring, by number */
@@ -33,13 +33,13 @@ struct sw_taken {
 
 void sw_taken_skip(struct sw_taken *t, uint64_t psn);
 
-/* sw_taken_add - take @psn, which is known to be the peer's.  Returns false if
- * it was taken, or is too far behind. */
+/* sw_taken_add - take @psn from a frame of the peer that has a right tag.
+ * Returns false if the number was taken before, or is too far behind. */
 static inline bool sw_taken_add(struct sw_taken *t, uint64_t psn)
 {
 	uint64_t *word = &t->bits[psn / 64 % SW_TAKEN_WORDS];
 
-	if (psn == t->largest + 1) /* no bit between to clear */
+	if (psn == t->largest + 1) /* no skipped bits to clear */
 		t->largest = psn;
 	else if (psn > t->largest)
 		sw_taken_skip(t, psn);
@@ -49,21 +49,22 @@ static inline bool sw_taken_add(struct sw_taken *t, uint64_t psn)
 	return true;
 }
 
-/* The keys that encrypt RESULTs, one for each era: no nonce, which has numbers
- * of 32 bits, comes twice in an era.  The first key derives the others. */
+/* The keys that encrypt RESULTs, one for each era.  Nonces consist of 32-bit
+ * numbers, which wrap: an era ends before a nonce repeats.  All keys derive
+ * from the first. */
 struct sw_era_keys {
 	struct sw_ctr first; /* the key of era 0 */
-	struct sw_ctr of[2]; /* two others, by the lowest bit of their era */
+	struct sw_ctr of[2]; /* later keys, by the lowest bit of the era */
 	uint32_t era[2];
 };
 
-/* sw_era_keys_open - prepare the keys that follow from the key of era 0.
- * Returns false if there is no memory.
+/* sw_era_keys_open - prepare the keys from the key of era 0.  Returns false if
+ * there is no memory.
  * sw_era_keys_close - wipe and free them; they may be zeroed.
- * sw_era_keys_turn - derive the key of @era, in the place of an older one.
+ * sw_era_keys_turn - derive the key of @era, and replace an older key.
  * sw_era_key - return the key of @era.  The next call may replace it.
- * sw_era_near - return the era with these lowest 4 @bits, one above @newest at
- * most. */
+ * sw_era_near - return the era with the lowest 4 bits @bits, at most one above
+ * @newest. */
 bool sw_era_keys_open(struct sw_era_keys *k, const uint8_t key[SW_BLOCK_BYTES]);
 void sw_era_keys_close(struct sw_era_keys *k);
 void sw_era_keys_turn(struct sw_era_keys *k, uint32_t era);
@@ -84,26 +85,26 @@ static inline uint32_t sw_era_near(uint32_t newest, uint32_t bits)
 	return newest + ahead - (ahead > 1 ? 16 : 0);
 }
 
-/* The keys of a session, and the packet numbers that it has taken.  Contexts of
- * encryption are open if the session is encrypted. */
+/* The keys of a session, and the packet numbers that it has taken.  The
+ * encryption contexts are open only if the session is encrypted. */
 struct sw_seal {
 	struct sw_polyval_key tx_hash, rx_hash;
-	/* A worker's: the key of the results that it gets. A server's results
-	 * have the key of their job (sw_result_keys). */
+	/* At a worker: the hash key of received results.  A server hashes
+	 * results under the key of their job (sw_result_keys). */
 	struct sw_polyval_key result_hash;
 	struct sw_prf tx, rx;
 	struct sw_ctr tx_cipher, rx_cipher;
-	struct sw_era_keys results; /* a worker's */
+	struct sw_era_keys results; /* at a worker */
 	struct sw_taken taken[SW_SEAL_SPACES];
-	uint8_t direction; /* our frames': 0 worker to server, 1 back */
-	bool is_encrypted; /* payloads are */
-	/* The newest era of results that this end knows; a server's: that its
-	 * worker has confirmed. */
+	uint8_t direction; /* of sent frames: 0 worker to server, 1 back */
+	bool is_encrypted; /* payloads are encrypted */
+	/* The newest era of results that this end knows; at a server also the
+	 * newest that its worker has confirmed. */
 	uint32_t era, confirmed;
 };
 
-/* sw_seal_hear - take the lowest bits of the era that a true control frame
- * says: a server's tells it, a worker's confirms it. */
+/* sw_seal_hear - handle the low bits of the era in a control frame with a right
+ * tag: a server announces the era, a worker confirms it. */
 static inline void sw_seal_hear(struct sw_seal *s, uint16_t era)
 {
 	int16_t ahead = (int16_t)(era - (uint16_t)s->era);
@@ -114,18 +115,19 @@ static inline void sw_seal_hear(struct sw_seal *s, uint16_t era)
 		s->confirmed = s->era;
 }
 
-/* sw_seal_new - make the keys of a session out of those of the handshake; NULL:
+/* sw_seal_new - make a session's keys from the two keys of the handshake; NULL:
  * no memory.
- * sw_seal_set_results - take the two keys of results that a worker was told.
- * sw_seal_free - wipe them; takes NULL. */
+ * sw_seal_set_results - store the two keys of results that a worker has
+ * received.
+ * sw_seal_free - wipe and free the keys; takes NULL. */
 struct sw_seal *sw_seal_new(const uint8_t to_server[32],
 	const uint8_t to_worker[32], bool is_server, bool is_encrypted);
 bool sw_seal_set_results(
 	struct sw_seal *s, const uint8_t secret[2 * SW_BLOCK_BYTES]);
 void sw_seal_free(struct sw_seal *s);
 
-/* sw_seal_crypt - encrypt or decrypt the payload of a frame under the key of
- * its direction.  No two frames of a direction have the same space and number.
+/* sw_seal_crypt - encrypt or decrypt a frame's payload under the key of its
+ * direction.  Never use the same @space and @psn for two frames of a direction.
  */
 static inline void sw_seal_crypt(struct sw_ctr *ctr, uint8_t space,
 	uint64_t psn, const void *p, size_t n, void *out)
@@ -137,7 +139,7 @@ static inline void sw_seal_crypt(struct sw_ctr *ctr, uint8_t space,
 }
 
 /* sw_seal_crypt_result - do so under the key of results.  @place: key, round
- * and chunk in the header, which name the same bytes for all members. */
+ * and chunk in the header; a place has the same bytes for all members. */
 static inline void sw_seal_crypt_result(struct sw_ctr *ctr, const void *place,
 	const void *p, size_t n, void *out)
 {
@@ -147,8 +149,8 @@ static inline void sw_seal_crypt_result(struct sw_ctr *ctr, const void *place,
 	sw_ctr(ctr, block, p, n, out);
 }
 
-/* sw_seal_block - write what a tag covers, except h, which the caller writes at
- * SW_SEAL_HASH_AT.
+/* sw_seal_block - write the bytes that a tag covers, except h: the caller
+ * writes h at SW_SEAL_HASH_AT.
  * @head  a header */
 static inline void sw_seal_block(
 	uint8_t block[SW_PRF_BYTES], const void *head, uint8_t direction)
@@ -171,8 +173,8 @@ static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
 	return tag;
 }
 
-/* sw_seal_is_good - is @tag that behind the first SW_SEAL_HEAD_BYTES of @head?
- * No time tells which bits differ. */
+/* sw_seal_is_good - return whether @tag equals the tag after the first
+ * SW_SEAL_HEAD_BYTES of @head, in constant time. */
 static inline bool sw_seal_is_good(uint64_t tag, const uint8_t *head)
 {
 	uint64_t got;
@@ -183,13 +185,13 @@ static inline bool sw_seal_is_good(uint64_t tag, const uint8_t *head)
 
 /* --- the results of one run of a job at one lcore of a server --- */
 
-enum { SW_RESULT_ROWS = 2048 }; /* hashes of results that are kept */
+enum { SW_RESULT_ROWS = 2048 }; /* hashes of results in the cache */
 
-/* A result by its place: key, round and chunk, or what a stream has there. */
+/* A result by its place: the header's key, round and chunk, or a stream's
+ * fields at their offsets. */
 struct sw_result_row {
 	uint32_t key, round, chunk;
-	uint32_t era; /* 1 + the era in which it was computed; 0: do not keep it
-		       */
+	uint32_t era; /* 1 + the era of the hash; 0: not reusable */
 	uint8_t hash[SW_POLYVAL_BLOCK];
 };
 
@@ -197,20 +199,20 @@ struct sw_result_keys {
 	struct sw_polyval_key hash;
 	struct sw_era_keys ciphers; /* open if the job is encrypted */
 	uint32_t era;               /* the newest */
-	uint64_t era_from, era_ns;  /* contributions before it; its begin */
-	uint8_t secret[2][SW_BLOCK_BYTES]; /* keys that members are told: to
-					      hash, to encrypt */
+	uint64_t era_from, era_ns;  /* contributions before it; its start */
+	uint8_t secret[2][SW_BLOCK_BYTES]; /* sent to members: hash, cipher */
 	struct sw_result_row rows[SW_RESULT_ROWS];
 };
 
-/* sw_result_keys_new - draw no key, but keep the two of 16 bytes at @secret.
- * sw_result_keys_free - wipe them; takes NULL. */
+/* sw_result_keys_new - make the keys from the two 16-byte keys at @secret;
+ * NULL: no memory.
+ * sw_result_keys_free - wipe and free the keys; takes NULL. */
 struct sw_result_keys *sw_result_keys_new(
 	const uint8_t secret[2 * SW_BLOCK_BYTES], bool is_encrypted);
 void sw_result_keys_free(struct sw_result_keys *r);
 
-/* sw_result_keys_row - return the row of a result; its hash is right if the
- * fields are those of the result and of this era. */
+/* sw_result_keys_row - return the row of a result.  Its hash is valid if the
+ * row's fields match the result and the current era. */
 static inline struct sw_result_row *sw_result_keys_row(
 	struct sw_result_keys *r, uint32_t key, uint32_t round, uint32_t chunk)
 {

@@ -1,4 +1,4 @@
-/* engine.h - one engine instance as the loop and the simulator see it.
+/* engine.h - the interface of an engine to the loop and the simulator.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_LOOP_ENGINE_H
 #define SW_ENGINE_LOOP_ENGINE_H
@@ -13,12 +13,12 @@
 enum {
 	SW_MAX_PORTS = 33,  /* 32 to other nodes and one to itself */
 	SW_MAX_LCORES = 16, /* polling lcores of a process */
-	SW_TX_BURST = 16 /* most frames that an engine is asked for at once */
+	SW_TX_BURST = 16    /* most frames of one tx call */
 };
 
-/* A session, as a trace names it. */
+/* A session, for the names in a trace. */
 struct sw_engine_peer {
-	uint32_t id, far_id; /* in frames to us, in frames to the peer */
+	uint32_t id, far_id; /* in frames from the peer; to the peer */
 	uint32_t seed;       /* the same at both ends (sw_session_seed) */
 	struct sw_path path;
 	uint64_t epoch;  /* of the job */
@@ -27,18 +27,18 @@ struct sw_engine_peer {
 };
 
 struct sw_engine_tensor {
-	const char *name; /* valid until the engine runs */
+	const char *name; /* valid until the engine runs again */
 	bool is_stream;
 };
 
-/* A server or a worker embeds it as its first member. All calls come from the
- * lcore that owns it; now_ns never goes back. */
+/* A server or a worker embeds this struct as its first member.  All calls come
+ * from the lcore that owns the engine; now_ns never decreases. */
 struct sw_engine {
 	struct sw_stats *stats; /* of the instance */
-	/* Set by the loop before tx: pacing allows control frames only. */
+	/* The loop sets this before tx if pacing allows only control frames. */
 	bool holds_data;
-	/* Its frames name the endpoint that they are from; otherwise they are
-	 * from the engine's own endpoint. */
+	/* The engine sets each frame's source endpoint; else the loop sets it
+	 * to the engine's own endpoint. */
 	bool is_relay;
 	/* Handle @n frames received on port @port_i; they are borrowed. */
 	void (*rx)(struct sw_engine *, uint64_t now_ns, uint32_t port_i,
@@ -46,28 +46,28 @@ struct sw_engine {
 	/* Fire due timers. @gap_ns is the longest recent gap in polling.
 	 * Returns when to call again. */
 	uint64_t (*tick)(struct sw_engine *, uint64_t now_ns, uint64_t gap_ns);
-	/* Fill at most @max frames, SW_TX_BURST or fewer, to send on port
-	 * @port_i; return how many, 0 if none is due there. Their payloads stay
-	 * unchanged until the next call. */
+	/* Fill up to @max frames, at most SW_TX_BURST, to send on port @port_i;
+	 * return how many, 0: none is due there.  Their payloads stay unchanged
+	 * until the next call. */
 	uint32_t (*tx)(struct sw_engine *, uint64_t now_ns, uint32_t port_i,
 		struct sw_tx_frame *out, uint32_t max);
-	/* Return whether anything is outstanding, so that the loop must not
-	 * sleep long. */
+	/* Return whether work is outstanding, so that the loop must not sleep
+	 * long. */
 	bool (*is_busy)(const struct sw_engine *);
-	/* Describe session @i, below SW_MAX_SESSIONS; false: it is not open.
-	 * NULL: the engine has no sessions. */
+	/* Describe session @i, below SW_MAX_SESSIONS; false: not open.  NULL:
+	 * the engine has no sessions. */
 	bool (*peer)(const struct sw_engine *, uint32_t i,
 		struct sw_engine_peer *out);
-	/* Describe tensor @key of session @i; false: it is unknown. */
+	/* Describe tensor @key of session @i; false: unknown. */
 	bool (*tensor)(const struct sw_engine *, uint32_t i, uint32_t key,
 		struct sw_engine_tensor *out);
 };
 
-enum { SW_LOOK_NS = 1500 }; /* pause after a look at the timers of one */
+enum { SW_LOOK_NS = 1500 }; /* pause after a check of one timer */
 
 /* sw_look_again - return when to check @n timers again, if the first is due at
- * @at_ns.  A check costs more with more timers, so timers that are due soon
- * after each other share one. */
+ * @at_ns.  The cost of a check grows with @n, so timers that are due soon after
+ * each other share a check. */
 static inline uint64_t sw_look_again(
 	uint64_t at_ns, uint64_t now_ns, uint32_t n)
 {

@@ -7,7 +7,7 @@
 #include "engine/base/ticks.h"
 
 enum {
-	DRAIN_TURNS = 64, /* after a gap; a port cannot hold more bursts */
+	DRAIN_TURNS = 64, /* after a gap; no port holds more bursts */
 	TICK_NS = 50000,  /* the shortest timer: sw_params.ack_delay */
 	STOP_PART = 5,    /* divisor of stop_gap_ns for a longer gap */
 };
@@ -80,7 +80,7 @@ static uint32_t rx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	return n;
 }
 
-/* @n frames of engine @endpoint leave. */
+/* Send @n frames of engine @endpoint. */
 static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	struct sw_tx_frame *frames, uint32_t n, uint64_t now_ns)
 {
@@ -96,8 +96,8 @@ static void send_all(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx(port, frames, n));
 }
 
-/* At most @room frames of engine @endpoint, which is last then if it had a turn
- * for data. */
+/* Send at most @room frames of engine @endpoint.  If the engine had its turn
+ * for data, it goes last next time. */
 static uint32_t tx_engine(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	uint32_t room, uint64_t now_ns)
 {
@@ -124,9 +124,9 @@ static uint32_t tx_engine(struct sw_loop *l, uint32_t port_i, uint32_t endpoint,
 	return sum;
 }
 
-/* Nodes take turns in being first: the first one may take all the room.  Turns
- * of the loop would not do: pacing and the port wake it when there is room,
- * each time as many turns later. */
+/* Let engines take turns in going first: the first engine may take all the
+ * room.  Rotating by turns of the loop would be unfair: pacing and the port
+ * free room at regular intervals, often the same number of turns apart. */
 static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 	uint64_t now_ns)
 {
@@ -139,13 +139,13 @@ static uint32_t tx(struct sw_loop *l, struct sw_port *port, uint32_t port_i,
 		n += tx_engine(l, port_i, e, room - n, now_ns);
 		e = e + 1 < l->n_engines ? e + 1 : 0;
 	}
-	if (n < room) { /* no engine has more, or pacing holds it back */
+	if (n < room) { /* no engine has more frames, or pacing holds data */
 		is_held = !sw_pace_may(pace, now_ns);
 		sw_pace_note(pace, is_held);
 		if (is_held)
 			l->tx_at_ns = sw_min64(l->tx_at_ns, sw_pace_at(pace));
 	}
-	/* Also without a new frame: some may wait inside the port. */
+	/* Flush even without a new frame: frames may wait inside the port. */
 	SW_TIMED(l->stats.ticks_port_tx, port->ops->tx_flush(port));
 	return n;
 }
@@ -164,8 +164,8 @@ static uint64_t tick(struct sw_loop *l, uint64_t now_ns)
 	return at;
 }
 
-/* Note the gap since the last turn.  Returns whether it was long enough for
- * frames to wait that must be seen before any timer fires. */
+/* Note the gap since the last turn.  Returns whether the gap was long enough
+ * for frames to be waiting, which must be handled before any timer fires. */
 static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 {
 	uint64_t since = now_ns - l->last_ns;
@@ -204,8 +204,8 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);
-	/* Received and sent frames may have set a timer, none shorter than
-	 * this. */
+	/* Received and sent frames may have set timers, none of them shorter
+	 * than TICK_NS. */
 	if (n)
 		l->tick_at_ns = sw_min64(l->tick_at_ns, now + TICK_NS);
 	return n;

@@ -1,12 +1,12 @@
-/* pace.h - how many payload bytes may leave a port now.
+/* pace.h - pace the payload bytes that a port sends.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * This is a token bucket of 20 us, kept as the time at which all sent bytes
- * will have drained at the configured rate. A frame may leave while that time
- * is less than 20 us ahead. So at most 20 us of bytes and one frame lie below
- * the scheduler, where nothing can overtake them. If a late turn missed time
- * while data waited, the port makes up for it at twice the rate at most.
- */
+ * A token bucket of 20 us, stored as the time at which all sent bytes will have
+ * drained at the configured rate.  The port may send a frame while that time is
+ * less than 20 us ahead.  So at most 20 us of bytes and one frame are queued
+ * below the scheduler, where urgent frames cannot overtake them.  If a late
+ * turn missed time while data waited, the port makes up for it at no more than
+ * twice the rate. */
 #ifndef SW_ENGINE_LOOP_PACE_H
 #define SW_ENGINE_LOOP_PACE_H
 
@@ -24,7 +24,7 @@ struct sw_pace {
 	uint64_t ns_q16;    /* ns per payload byte, times 2^16; 0: not paced */
 	uint64_t frame_ns;  /* time of a full frame */
 	uint64_t drain_ns;  /* time at which all sent bytes have drained */
-	uint64_t missed_ns; /* missed by late turns, to be made up for */
+	uint64_t missed_ns; /* time missed by late turns, not made up for yet */
 	uint32_t rest_q16;  /* fraction of drain_ns, below a nanosecond */
 	bool has_waiting;   /* data waited at the end of the last turn */
 };
@@ -52,13 +52,13 @@ static inline bool sw_pace_is_set(const struct sw_pace *p)
 	return p->ns_q16;
 }
 
-/* sw_pace_may - return whether a data frame may leave at @now_ns. */
+/* sw_pace_may - return whether a data frame may be sent at @now_ns. */
 static inline bool sw_pace_may(const struct sw_pace *p, uint64_t now_ns)
 {
 	return !p->ns_q16 || p->drain_ns < now_ns + SW_PACE_DEPTH_NS;
 }
 
-/* sw_pace_frames - return how many of @max full frames may leave, at least 1.
+/* sw_pace_frames - return how many of @max full frames may be sent, at least 1.
  */
 static inline uint32_t sw_pace_frames(
 	const struct sw_pace *p, uint64_t now_ns, uint32_t max)
@@ -72,7 +72,8 @@ static inline uint32_t sw_pace_frames(
 	return n < max ? (uint32_t)n : max;
 }
 
-/* sw_pace_at - return when the next frame may leave, if none may now. */
+/* sw_pace_at - return when the next frame may be sent, if none may be sent now.
+ */
 static inline uint64_t sw_pace_at(const struct sw_pace *p)
 {
 	return p->drain_ns - SW_PACE_DEPTH_NS + 1;
@@ -86,7 +87,7 @@ static inline void sw_pace_note(struct sw_pace *p, bool has_waiting)
 		p->missed_ns = 0;
 }
 
-/* sw_pace_charge - charge @bytes of payload that leave at @now_ns. */
+/* sw_pace_charge - charge @bytes of payload sent at @now_ns. */
 static inline void sw_pace_charge(
 	struct sw_pace *p, uint32_t bytes, uint64_t now_ns)
 {

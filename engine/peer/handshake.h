@@ -1,4 +1,4 @@
-/* handshake.h - what HELLO, COOKIE, JOIN and ACCEPT of a keyed job carry.
+/* handshake.h - MACs and keys in HELLO, COOKIE, JOIN and ACCEPT.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Both ends compute the same MACs and the same Noise state (PROTOCOL.md,
@@ -21,9 +21,10 @@ struct sw_hand_path {
 /* sw_hand_random - fill 32 bytes from the environment. */
 void sw_hand_random(const struct sw_env *env, uint8_t out[32]);
 
-/* sw_hand_mac - set the MAC, the last 16 of the @n bytes at @payload, or those
- * at @payload + @at, to that of @label, the other bytes and the path.
- * sw_hand_is_good - is it that MAC? */
+/* sw_hand_mac - set the MAC, the 16 bytes at @payload + @at, to the MAC of the
+ * other bytes of the @n at @payload and of the path, under the key of @label.
+ * Returns false if @n is too large, the MAC does not fit, or libcrypto fails.
+ * sw_hand_is_good - return whether the payload has that MAC. */
 enum { SW_MAC_BYTES = 16 };
 bool sw_hand_mac(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, uint8_t *payload, uint32_t n,
@@ -32,8 +33,8 @@ bool sw_hand_is_good(const struct sw_secret *secret, enum sw_label label,
 	const struct sw_hand_path *path, const uint8_t *payload, uint32_t n,
 	uint32_t at);
 
-/* sw_hand_begin - begin the handshake of the JOIN at @join, whose clear fields
- * are set, of @n bytes. */
+/* sw_hand_begin - begin the handshake of the JOIN of @n bytes at @join.  The
+ * clear fields must be set.  @e: 32 random bytes. */
 bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
 	const struct sw_hand_path *path, const uint8_t *join, uint32_t n,
 	const uint8_t e[32]);
@@ -41,7 +42,7 @@ bool sw_hand_begin(struct sw_noise *s, const struct sw_secret *secret,
 /* Layout of a keyed JOIN and ACCEPT. */
 enum {
 	SW_JOIN_CLEAR = 24,   /* nonce, cookie, key id */
-	SW_JOIN_SEALED = 344, /* bytes of struct sw_join behind them */
+	SW_JOIN_SEALED = 344, /* the other bytes of struct sw_join */
 	SW_JOIN_NOISE = SW_JOIN_SEALED + SW_NOISE_MORE_BYTES,
 	SW_JOIN_KEYED = SW_JOIN_CLEAR + SW_JOIN_NOISE,
 	SW_ACCEPT_CLEAR = 8, /* nonce */
@@ -56,7 +57,7 @@ _Static_assert(SW_JOIN_CLEAR + SW_JOIN_SEALED == sizeof(struct sw_join) &&
 		       (int)SW_JOIN_KEYED <= (int)SW_PAYLOAD_MIN,
 	"all of a JOIN is sealed");
 
-/* sw_hand_finish - derive the session's keys, and wipe @s; NULL: it failed. */
+/* sw_hand_finish - derive the session's keys, and wipe @s; NULL: failure. */
 struct sw_seal *sw_hand_finish(
 	struct sw_noise *s, bool is_server, bool is_encrypted);
 

@@ -1,4 +1,4 @@
-/* peer.c - ACKs, signs of life and control frames, the same at both ends.
+/* peer.c - ACKs, keepalives and control frames, the same at both ends.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/peer/peer.h"
 
@@ -9,7 +9,7 @@
 #include "engine/peer/peer_view.h"
 #include "engine/wire/cipher.h"
 
-/* Decrypt a payload where it lies: only the engine reads it. */
+/* Decrypt a payload in place: only the engine reads it. */
 static __attribute__((noinline)) void decrypt(struct sw_seal *seal,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
@@ -26,7 +26,8 @@ static __attribute__((noinline)) void decrypt(struct sw_seal *seal,
 	}
 }
 
-/* Take what else true frames say, and decrypt them.  Others have type 0. */
+/* Take the era from the true frames (false frames have type 0), and decrypt
+ * their payloads. */
 static void take(struct sw_seal *seal, const struct sw_rx_frame *f,
 	const struct sw_header *h, uint32_t n)
 {
@@ -51,8 +52,9 @@ static inline void hash_frame(const struct sw_polyval_key *key,
 		sw_polyval(key, f->payload, len, hash);
 }
 
-/* Judge @n frames of one type and space, SW_RUN or fewer, by their tags; @left
- * are in the burst.  Return how many come before the first that is not true. */
+/* Check the tags of @n frames of one type and space, at most SW_RUN; @left
+ * frames are left in the burst.  Return how many precede the first false frame.
+ */
 static uint32_t judge_tags(struct sw_seal *seal, const struct sw_rx_frame *f,
 	struct sw_header *h, uint32_t n, uint32_t left, struct sw_stats *st)
 {
@@ -134,7 +136,7 @@ void sw_peers_grant_some(struct sw_grants *g)
 	struct sw_crowd *c = sw_grants_crowds(g), *next;
 
 	for (; c; c = next) {
-		next = sw_crowd_next(c); /* it may cease to have a ceiling */
+		next = sw_crowd_next(c); /* the crowd may lose its ceiling */
 		grant_in_turn(sw_crowd_turns(c));
 		sw_crowd_grow(c);
 	}
@@ -147,8 +149,8 @@ void sw_peer_on_ack(struct sw_peer *p, const struct sw_header *h,
 	const struct sw_hub *hub = p->hub;
 	struct sw_sack sacks[SW_N_CLASSES];
 
-	/* An overtaken ACK still counts; an ACK with an implausible number does
-	 * not. */
+	/* An ACK that arrives late still counts; an ACK with an implausible
+	 * number does not. */
 	if (!is_newer && !sw_flow_is_old(&p->flow, h)) {
 		sw_count(&hub->stats->rx_state, 1);
 		return;
@@ -177,7 +179,7 @@ void sw_peer_build(struct sw_peer *p, struct sw_tx_frame *out, void *payload,
 	sw_frames_note(st, 1, SW_HEAD_BYTES + out->payload_len);
 }
 
-/* --- control frames leave --- */
+/* --- send control frames --- */
 
 static uint32_t build_ack(
 	struct sw_peer *p, struct sw_header *h, uint8_t *payload)
@@ -193,7 +195,7 @@ static uint32_t build_ack(
 	return n * (uint32_t)sizeof(*sacks);
 }
 
-/* Note whether messages must wait for room in the window. */
+/* Update whether messages must wait for room in the control window. */
 static void hold(struct sw_peer *p)
 {
 	p->held = sw_control_is_full(&p->control) ? SW_OWED_ORDERED : 0;
@@ -212,8 +214,8 @@ static __attribute__((noinline)) void build(struct sw_peer *p,
 	sw_peer_wake(p, *hub->now_ns + hub->params->retry_min);
 }
 
-/* Retransmit the next message of the window, which keeps it as it is: under its
- * next number it is encrypted anew. */
+/* Retransmit the next message of the window.  The window keeps it unencrypted,
+ * because each packet number needs its own encryption. */
 static __attribute__((noinline)) void build_again(
 	struct sw_peer *p, struct sw_header *h, uint8_t *payload)
 {
@@ -315,7 +317,7 @@ enum sw_silence sw_peer_silence(const struct sw_peer *p)
 
 /* --- the view for status and metrics --- */
 
-/* Return the time in stalls, including a current one. */
+/* Return the time in stalls of one cause, including a current stall. */
 static uint64_t stalled_ns(const struct sw_peer *p, enum sw_stall stall)
 {
 	uint64_t now_ns = *p->hub->now_ns, ns = p->stalled_ns[stall];

@@ -1,4 +1,4 @@
-/* peer_view.h - what an engine tells of the path to a peer.
+/* peer_view.h - statistics of the path to a peer, for status and metrics.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_PEER_PEER_VIEW_H
 #define SW_ENGINE_PEER_PEER_VIEW_H
@@ -7,22 +7,22 @@
 
 struct sw_peer;
 
-/* The path to a peer.  Zeros: nothing is known yet.  Only frames of data count,
- * ours and the peer's. */
+/* The path to a peer.  Zero: unknown yet.  Only data frames count, in both
+ * directions. */
 struct sw_peer_view {
-	uint64_t srtt_ns, least_ns; /* round trips: smoothed, the least */
-	uint64_t window_bytes;      /* congestion's; 0: it does not limit */
-	uint64_t granted_bytes;     /* granted to us and not used */
-	uint64_t sent, lost;        /* ours */
-	uint64_t queued;            /* lost while a queue had grown */
-	uint64_t timeouts;          /* lost, and only a timeout found it */
-	uint64_t numbered, missed;  /* the peer's: sent, not arrived */
-	/* Frames lost, and not arrived, of each 10,000 in the last seconds. */
+	uint64_t srtt_ns, least_ns; /* round-trip time: smoothed, least */
+	uint64_t window_bytes;      /* congestion window; 0: no limit */
+	uint64_t granted_bytes;     /* granted by the peer and unused */
+	uint64_t sent, lost;        /* data frames to the peer */
+	uint64_t queued;            /* lost while a queue was long */
+	uint64_t timeouts;          /* losses that only a timeout detected */
+	uint64_t numbered, missed;  /* from the peer: sent, lost */
+	/* Frames lost to and from the peer, per 10,000 in the last seconds. */
 	uint32_t lost_part, missed_part;
-	/* Our frames that queues marked, of each 10,000, on average. */
+	/* Frames to the peer that queues marked, per 10,000 on average. */
 	uint32_t marked_part;
-	/* Time in which our data waited, by cause, with the stall that has not
-	 * ended. */
+	/* Time for which data to the peer waited, by cause, including a current
+	 * stall. */
 	uint64_t stalled_ns[SW_N_STALLS];
 };
 

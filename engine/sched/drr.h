@@ -1,11 +1,10 @@
 /* drr.h - deficit round robin over jobs (RFC 7806 §4, SRR).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * In its turn a job may send SW_DRR_QUANTUM bytes per unit of its weight, and
- * finish the frame that exceeds them; its next turn pays that debt. An idle job
- * saves nothing up. So jobs with data share bytes by weight, to a frame per
- * turn, and the next job is found in O(1).
- */
+ * In its turn, a job may send SW_DRR_QUANTUM bytes per unit of its weight, and
+ * finish the frame that exceeds this quota; its next turn pays the debt.  An
+ * idle job saves up no credit.  So jobs with data share bytes by weight, to
+ * within a frame per turn.  Finding the next job is O(1). */
 #ifndef SW_ENGINE_SCHED_DRR_H
 #define SW_ENGINE_SCHED_DRR_H
 
@@ -69,14 +68,14 @@ static inline uint32_t sw_drr_take(struct sw_drr *d)
 	return d->turn;
 }
 
-/* sw_drr_is_alone - is every other job idle? */
+/* sw_drr_is_alone - return whether every other job is idle. */
 static inline bool sw_drr_is_alone(const struct sw_drr *d, uint32_t job)
 {
 	return d->ready == 1u << job;
 }
 
-/* sw_drr_charge - charge @bytes to the job. It owes nothing if no other job
- * waited. */
+/* sw_drr_charge - charge @bytes to the job.  If no other job has data, the job
+ * runs up no debt. */
 static inline void sw_drr_charge(struct sw_drr *d, uint32_t job, uint32_t bytes)
 {
 	int32_t left = d->deficit[job] - (int32_t)bytes;

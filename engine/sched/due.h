@@ -1,14 +1,13 @@
-/* due.h - which sessions have something to send on a port, by class.
+/* due.h - sets of the sessions with frames to send on a port, by class.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A set of sessions for control frames and one per class for data, so that
- * finding the next frame takes O(1) with any number of sessions.  Within a set
- * the sessions take turns, or the session with the least key goes first.
+ * One set of sessions for control frames, and one set per class for data, so
+ * that finding the next frame takes O(1) with any number of sessions.  Within a
+ * set, the sessions take turns, or the session with the least key goes first.
  *
  * Starvation is bounded: every SW_DUE_TURN-th data frame of a port goes to the
- * next session in a round over all sessions with data, of any class; and that
- * session takes its next tensor in turn, of any priority.
- */
+ * next session in a round over all sessions with data, of any class.  That
+ * session takes its next tensor in turn, of any priority. */
 #ifndef SW_ENGINE_SCHED_DUE_H
 #define SW_ENGINE_SCHED_DUE_H
 
@@ -32,7 +31,7 @@ struct sw_due {
 	struct sw_due_set set[SW_N_SPACES];
 	uint32_t n_data; /* data frames sent */
 	uint32_t turn;   /* session after the last one that had its turn */
-	uint32_t filled; /* sets that are not empty */
+	uint32_t filled; /* nonempty sets, as bits */
 };
 
 static inline void sw_due_put(
@@ -79,8 +78,8 @@ static inline uint32_t sw_due_set_size(const struct sw_due_set *s)
 	return n;
 }
 
-/* sw_due_set_take - return the next session, in turn, of a set that is not
- * empty. It stays in the set. */
+/* sw_due_set_take - return the next session, in turn, of a nonempty set.  The
+ * session stays in the set. */
 static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 {
 	uint32_t w = s->turn / 64, found;
@@ -95,8 +94,8 @@ static inline uint32_t sw_due_set_take(struct sw_due_set *s)
 	return found;
 }
 
-/* sw_due_take_turn - return the next session of a set, SW_MAX_SESSIONS if
- * empty. It stays in the set. */
+/* sw_due_take_turn - return the next session of a set; SW_MAX_SESSIONS: empty.
+ * The session stays in the set. */
 static inline uint32_t sw_due_take_turn(struct sw_due *d, uint32_t class)
 {
 	return d->filled >> class & 1 ? sw_due_set_take(&d->set[class])
@@ -117,7 +116,7 @@ static inline uint32_t sw_due_take_any(struct sw_due *d)
 	return i;
 }
 
-/* Return the session with the least key in a set that is not empty. */
+/* Return the session with the least key in a nonempty set. */
 static inline uint32_t sw_due_set_least(
 	const struct sw_due_set *s, const uint64_t *keys)
 {
@@ -133,9 +132,9 @@ static inline uint32_t sw_due_set_least(
 	return best;
 }
 
-/* sw_due_run - return how many of @max more frames the session taken by class
- * may send before a frame in turn is due. sw_due_note_run - count @n frames
- * that it has sent. */
+/* sw_due_run - return how many of @max more frames the session may send that
+ * was taken by class, before a frame in turn is due.
+ * sw_due_note_run - count @n more frames that this session has sent. */
 static inline uint32_t sw_due_run(const struct sw_due *d, uint32_t max)
 {
 	uint32_t left = SW_DUE_TURN - 1 - d->n_data % SW_DUE_TURN;
@@ -149,10 +148,10 @@ static inline void sw_due_note_run(struct sw_due *d, uint32_t n)
 }
 
 /* sw_due_take_data - return the session that sends the next data frame, by
- * class or in its turn; SW_MAX_SESSIONS if no session has data. It stays in its
+ * class or in its turn; SW_MAX_SESSIONS: no data.  The session stays in its
  * set.
- * @keys  by session: within a class the least key goes first, the lowest
- *        session among equals; NULL: take turns. O(sessions of the class) */
+ * @keys  by session: within a class the least key goes first, among equal keys
+ *        the lowest session; O(sessions of the class).  NULL: take turns */
 static inline uint32_t sw_due_take_data(
 	struct sw_due *d, const uint64_t *keys, bool *is_turn)
 {

@@ -1,4 +1,4 @@
-/* order.c - the numbers by which tensors go, lowest first.
+/* order.c - the order numbers of tensors; the lowest goes first.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/order.h"
 
@@ -13,7 +13,7 @@ void sw_orders_open(struct sw_orders *o, uint32_t size, uint32_t *mem)
 		.number = mem + 2 * (size_t)size};
 }
 
-/* How many go before @index by priority. */
+/* Return how many tensors go before @index by priority. */
 static uint32_t find(const struct sw_orders *o, uint32_t index)
 {
 	uint32_t low = 0, high = o->n, priority = o->priority[index];

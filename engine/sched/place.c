@@ -26,9 +26,9 @@ bool sw_place_check(const struct sw_place_job *job)
 			       job->n_colocated <= job->n_servers));
 }
 
-/* Weights of one SS_CPU and of one SS_GPU: the numerators of equations 1 and 2.
- * Without SS_GPUs, and where the theorem says nothing, the SS_CPUs are equal.
- */
+/* Compute the weights of one SS_CPU and one SS_GPU: the numerators of equations
+ * 1 and 2.  Without SS_GPUs, and where the theorem does not apply, all SS_CPUs
+ * have equal weights. */
 static void two_weights(
 	const struct sw_place_job *job, uint32_t *cpu, uint32_t *gpu)
 {
@@ -56,13 +56,15 @@ uint32_t sw_place_weights(const struct sw_place_job *job, uint32_t *out)
 	return sum;
 }
 
-/* Servers of one weight take turns: which is next, and how often it was. */
+/* Servers of one weight, which take turns; the next server, and how many
+ * stripes each has. */
 struct turn {
 	uint32_t first, n, weight; /* the servers */
 	uint32_t next, got;
 };
 
-/* When the next one's must be, of @period; UINT64_MAX: it may not be yet. */
+/* Return the deadline of the next server's stripe; UINT64_MAX: not before a
+ * later stripe. */
 static uint64_t deadline(const struct turn *t, uint64_t period, uint64_t at)
 {
 	if (!t->n || !t->weight || t->got * period > at * t->weight)
@@ -70,11 +72,11 @@ static uint64_t deadline(const struct turn *t, uint64_t period, uint64_t at)
 	return ((t->got + 1) * period + t->weight - 1) / t->weight;
 }
 
-/* Occurrence j of weight w lies within [j W / w, (j + 1) W / w): the earliest
- * deadline first keeps all of them, and then no prefix of the sequence gives a
- * server a whole stripe more or less than its share (Baruah et al.,
- * proportionate progress, 1996).  There are two weights; among equal ones, the
- * first server goes first. */
+/* Place occurrence j of a server of weight w within [j W / w, (j + 1) W / w):
+ * earliest deadline first meets all deadlines, so no prefix of the sequence
+ * gives a server a whole stripe more or less than its share (Baruah et al.,
+ * proportionate progress, 1996).  There are two weights; among servers of equal
+ * weight, the first goes first. */
 static void fill_exact(struct sw_place_map *map, const struct sw_place_job *job)
 {
 	uint32_t k = n_cpu(job);
@@ -134,8 +136,9 @@ void sw_place_map_init(struct sw_place_map *map, const struct sw_place_job *job)
 	index_owners(map);
 }
 
-/* The heaviest share that is left goes to the lane that has least; of equal
- * ones the first to the first, so the lcores of a machine go round. */
+/* Give each server in turn to the lane with the least weight so far, among
+ * equal lanes to the one with the fewest servers, so the lcores of a machine go
+ * to different lanes.  Heavy servers (SS_CPUs) come first. */
 void sw_place_lanes(
 	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of)
 {
@@ -171,7 +174,8 @@ uint32_t sw_place_first(
 	return (uint32_t)(at / payload % sw_place_line(map));
 }
 
-/* Return the first of the ascending stripes that is not below @stripe. */
+/* Return the index of the first of the ascending stripes that is at least
+ * @stripe. */
 static uint32_t first_from(
 	const uint16_t *stripes, uint32_t from, uint32_t end, uint32_t stripe)
 {
@@ -186,7 +190,7 @@ static uint32_t first_from(
 	return from;
 }
 
-/* Chunks of the line before @at on a server. */
+/* Return how many chunks of the line before @at lie on a server. */
 static uint64_t count(
 	const struct sw_place_map *m, uint32_t server_i, uint64_t at)
 {
@@ -223,7 +227,7 @@ uint32_t sw_place_below(const struct sw_place *p, uint32_t n)
 			  p->skip);
 }
 
-/* All of a stripe that is @p's. */
+/* Cache the run of @p's chunks in one stripe that contains @chunk. */
 static void move_near(struct sw_place_near *near, const struct sw_place *p,
 	uint32_t chunk, uint32_t local)
 {

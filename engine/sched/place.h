@@ -1,20 +1,19 @@
-/* place.h - which server sums which chunk.
+/* place.h - the server that sums each chunk.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * All tensors of a job lie on a line, one behind the other, in the order of
- * their keys. 64 chunks of the line form a stripe, and each stripe belongs to
- * one server. Stripes go to the servers in a repeating sequence in which every
- * server has its share at every moment, to less than one stripe. So bytes are
- * divided as BytePS's Theorem 1 says (paper 002, equations 1 and 2; equal parts
- * where it does not apply), whatever the tensors' sizes, and a large tensor is
- * spread evenly.
+ * All tensors of a job lie on a line, one after the other, in the order of
+ * their keys.  64 chunks of the line form a stripe, and each stripe belongs to
+ * one server.  Stripes go to the servers in a repeating sequence.  In each
+ * prefix of the sequence, every server has its share, to within one stripe.  So
+ * bytes are divided according to BytePS's Theorem 1 (paper 002, equations 1 and
+ * 2; equally where the theorem does not apply) for all tensor sizes, and a
+ * large tensor is spread evenly.
  *
  * The coordinator assigns a tensor's position on the line together with its
- * key. The sequence follows from facts that all nodes know. How a sender
- * partitions or orders its work does not move a byte.
+ * key.  All nodes compute the sequence from the same facts.  A sender's
+ * partitions and order of work do not affect the place of a byte.
  *
- * Thread: a map is written once, then read by any thread.
- */
+ * Thread: a map is written once, then read by any thread. */
 #ifndef SW_ENGINE_SCHED_PLACE_H
 #define SW_ENGINE_SCHED_PLACE_H
 
@@ -27,7 +26,7 @@ enum {
 	SW_PLACE_PERIOD_MAX = 8192, /* most stripes in a period */
 };
 
-/* Facts of a job that decide its map; the same on all nodes. */
+/* The facts of a job that determine its map; the same on all nodes. */
 struct sw_place_job {
 	uint16_t n_members; /* n: GPU machines */
 	uint16_t n_servers; /* polling cores: n_lcores of each machine */
@@ -37,9 +36,9 @@ struct sw_place_job {
 	uint8_t n_lcores; /* 0 counts as 1 */
 };
 
-/* The sequence of one job: for each stripe of a period, its server and the
- * number of that server's stripes before it.  Then the stripes sorted by
- * server; a server's stripes begin at start[server]. */
+/* The sequence of one job: for each stripe of a period, its server (owner) and
+ * the number of that server's earlier stripes in the period (before); then the
+ * stripes sorted by server (stripes; a server's begin at start[server]). */
 struct sw_place_map {
 	uint32_t period;    /* stripes in a period */
 	uint32_t n_servers; /* servers of the job */
@@ -53,7 +52,7 @@ struct sw_place_map {
 struct sw_place {
 	const struct sw_place_map *map;
 	uint32_t server_i;
-	uint32_t first;    /* chunk of the line where the tensor begins */
+	uint32_t first;    /* chunk of the line at which the tensor starts */
 	uint32_t n_chunks; /* chunks of the whole tensor */
 	uint32_t n_local;  /* chunks on this server */
 	uint32_t skip; /* chunks on this server that precede it on the line */
@@ -62,9 +61,9 @@ struct sw_place {
 
 #define SW_PLACE_NONE UINT32_MAX
 
-/* sw_place_inverse - return the inverse of 1…SW_PLACE_PERIOD_MAX.
- * sw_place_divide - divide @n by the number with that inverse, exactly for
- * every n: the rounding error, n times, stays below 2^64 / d. */
+/* sw_place_inverse - return the inverse of @d, 1…SW_PLACE_PERIOD_MAX.
+ * sw_place_divide - divide @n by the number d with that inverse.  The result is
+ * exact for every n: n times the rounding error stays below 2^64 / d. */
 static inline uint64_t sw_place_inverse(uint32_t d)
 {
 	return UINT64_MAX / d;
@@ -88,19 +87,19 @@ void sw_place_map_init(
 	struct sw_place_map *map, const struct sw_place_job *job);
 
 /* sw_place_lanes - divide the servers among the @n_lanes lcores of one worker
- * so that each lane has about the same share of the line: fills
- * @lane_of[job->n_servers]. Server 0 goes to lane 0. @n_lanes is at most
+ * so that each lane has about the same share of the line.  Fills
+ * @lane_of[job->n_servers]; server 0 goes to lane 0.  @n_lanes must not exceed
  * n_servers. */
 void sw_place_lanes(
 	const struct sw_place_job *job, uint32_t n_lanes, uint8_t *lane_of);
 
-/* sw_place_map_fold - build the sequence of @map with lanes in the place of
+/* sw_place_map_fold - build the sequence of @map with lanes in place of
  * servers. */
 void sw_place_map_fold(struct sw_place_map *out, const struct sw_place_map *map,
 	uint32_t n_lanes, const uint8_t *lane_of);
 
-/* sw_place_first - return the chunk of the line for a tensor declared after @at
- * bytes, modulo the period. */
+/* sw_place_first - return the chunk of the line, modulo the period, for a
+ * tensor declared after @at bytes of other tensors. */
 uint32_t sw_place_first(
 	const struct sw_place_map *map, uint64_t at, uint32_t payload);
 
@@ -162,15 +161,16 @@ static inline uint32_t sw_place_global(const struct sw_place *p, uint32_t local)
 	return stripe * SW_STRIPE_CHUNKS + at % SW_STRIPE_CHUNKS - p->first;
 }
 
-/* A row of chunks of one stripe, looked up first by the functions below; zeros:
- * none. */
+/* The last looked-up run of chunks of one stripe, a cache for the functions
+ * below; zeros: empty. */
 struct sw_place_near {
 	uint32_t chunk, local, n;
 };
 
 /* sw_place_find_near, sw_place_global_near - like sw_place_find and
- * sw_place_global, fast for chunks near the previous one. sw_place_near_find,
- * sw_place_near_global - their slow path, which changes the row. */
+ * sw_place_global, but fast for chunks near the previous one.
+ * sw_place_near_find, sw_place_near_global - their slow path, which replaces
+ * the cached run. */
 uint32_t sw_place_near_find(
 	struct sw_place_near *near, const struct sw_place *p, uint32_t chunk);
 uint32_t sw_place_near_global(
@@ -194,8 +194,8 @@ static inline uint32_t sw_place_global_near(
 			   : sw_place_near_global(near, p, local);
 }
 
-/* sw_place_run - return how many chunks from @local on are also consecutive in
- * the tensor. */
+/* sw_place_run - return how many of the server's chunks from @local on are also
+ * consecutive in the tensor. */
 static inline uint32_t sw_place_run(const struct sw_place *p, uint32_t local)
 {
 	uint32_t left = SW_STRIPE_CHUNKS - (local + p->skip) % SW_STRIPE_CHUNKS;

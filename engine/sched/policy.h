@@ -1,8 +1,7 @@
 /* policy.h - order, size of parts and credit of a scheduling policy.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A policy is data: a number here and a row in policy.c.
- */
+ * A policy is data: a number in this file and a row in policy.c. */
 #ifndef SW_ENGINE_SCHED_POLICY_H
 #define SW_ENGINE_SCHED_POLICY_H
 
@@ -19,11 +18,11 @@
 
 struct sw_policy {
 	const char *name;
-	bool by_priority;    /* by priority; else in order of readiness */
-	bool is_tunable;     /* numbers below are defaults; else fixed */
+	bool by_priority;    /* order by priority; else by readiness */
+	bool is_tunable;     /* the numbers below are defaults; else fixed */
 	bool takes_back;     /* take parts back for urgent tasks (sched.h) */
 	uint64_t part_bytes; /* bytes of one part */
-	/* A part may start while any of these bytes is left; a credit of 1 is
+	/* A part may start while any credit is left; a credit of 1 is
 	 * stop-and-wait. */
 	uint64_t credit_bytes;
 };
@@ -47,10 +46,10 @@ const struct sw_policy *sw_policy_find(const char *name);
 /* sw_policy_id - return the number of one of sw_policies. */
 uint32_t sw_policy_id(const struct sw_policy *policy);
 
-/* Tuning of a running job. Any member sends TUNE to the coordinator, which
- * numbers the tunings and sends the newest to all (STATUS) until they
- * acknowledge it. A member switches when it receives it. Members may differ
- * meanwhile, because all of it concerns the sender alone. */
+/* Tuning of a running job.  Any member may send TUNE to the coordinator.  The
+ * coordinator numbers the tunings and sends the newest to all members (STATUS)
+ * until they acknowledge it.  A member switches when it receives the STATUS.
+ * Members may differ meanwhile, because a tuning affects only the sender. */
 struct sw_job_tuning {
 	uint32_t number; /* 0: the tuning of the JOINs */
 	const struct sw_policy *policy;

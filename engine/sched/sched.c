@@ -1,4 +1,4 @@
-/* sched.c - the scheduler: which part of which tensor goes next.
+/* sched.c - the scheduler: choose the next part of a tensor to send.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sched/sched.h"
 
@@ -10,7 +10,8 @@
 
 /* --- the queue: a binary heap by priority, and a list by readiness ---
  *
- * Both have all tasks under every policy, so the policy may change at once. */
+ * Both hold all ready tasks under every policy, so a change of policy is O(1).
+ */
 
 static bool is_before(const struct sw_task *a, const struct sw_task *b)
 {
@@ -181,8 +182,8 @@ int sw_task_extend(struct sw_sched *s, struct sw_task *t, uint64_t bytes)
 	return 0;
 }
 
-/* Return the most urgent task; every SW_SCHED_TURN-th time the next in a round
- * over all. */
+/* Return the most urgent task; every SW_SCHED_TURN-th time, return the next
+ * task in a round over all ready tasks. */
 static struct sw_task *next_task(struct sw_sched *s)
 {
 	struct sw_task *t = s->oldest;
@@ -194,8 +195,8 @@ static struct sw_task *next_task(struct sw_sched *s)
 	return t;
 }
 
-/* Bytes of the parts of @t that would follow each other: up to the next turn,
- * while credit beyond @least is left. */
+/* Return the bytes of the parts of @t that would follow each other: up to the
+ * next turn, while credit beyond @least is left. */
 static uint64_t row_of(const struct sw_sched *s, const struct sw_task *t,
 	uint64_t left, int64_t least)
 {
@@ -222,7 +223,9 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 	s->credit -= (int64_t)bytes;
 	if (unit > s->part_bytes)
 		s->n_starts += (bytes - 1) / s->part_bytes;
-	s->last = t == first(s) ? t : NULL; /* no turn is taken back */
+	s->last = t == first(s)
+			  ? t
+			  : NULL; /* do not take back a part started in turn */
 	if (t->started == t->bytes) {
 		heap_remove(s, t);
 		list_remove(s, t);
@@ -231,8 +234,8 @@ static void start_part(struct sw_sched *s, struct sw_task *t, int64_t least)
 	t->ops->start(t, from, bytes);
 }
 
-/* Take back parts that were started last, for a more urgent task. Returns
- * whether credit is left then. */
+/* Take back the parts started last, for a more urgent task.  Returns whether
+ * credit is then left. */
 static bool take_back(struct sw_sched *s)
 {
 	const struct sw_task *next = first(s);
@@ -242,7 +245,7 @@ static bool take_back(struct sw_sched *s)
 	if (!s->policy->takes_back || !t || !t->ops->take_back ||
 		next->priority >= t->priority || s->n_heap == s->size)
 		return false;
-	/* A part of another may start in its turn meanwhile. */
+	/* Another task may start a part in its turn meanwhile. */
 	bytes = next->bytes - next->started + s->part_bytes;
 	bytes = (bytes < s->limit ? bytes : s->limit) + (uint64_t)-s->credit;
 	bytes = t->ops->take_back(t, bytes);
@@ -255,7 +258,8 @@ static bool take_back(struct sw_sched *s)
 	return s->credit > 0;
 }
 
-/* Count when tasks begin to wait for credit, and how long they have. */
+/* Count each time that tasks begin to wait for credit, and the time that they
+ * wait. */
 static __attribute__((noinline)) void note_short(struct sw_sched *s)
 {
 	bool is_short = s->n_heap && s->credit <= 0;

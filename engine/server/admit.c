@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * HELLO and JOIN come from strangers.  The server stores nothing for a HELLO,
- * and only a place in a table for a JOIN with a valid cookie.  No answer is
- * larger than its question.  A worker gets memory, a place and a job only after
- * its first frame under the session; until the memory is ready, its frames do
- * not count, and the server repeats ACCEPT.  A duplicate request gets the same
- * answer. */
+ * and only a table entry for a JOIN with a valid cookie.  No answer is larger
+ * than its question.  A worker gets memory and a place in a job only after its
+ * first frame with the offered session id.  Until the memory is ready, the
+ * server drops the worker's frames and repeats ACCEPT.  A duplicate request
+ * gets the same answer. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,8 @@
 #include "engine/server/session.h"
 #include "engine/server/share.h"
 
-/* Make a cookie over address and time; @age 0: the current one, 1: the one
- * before. */
+/* Make a cookie over address and time.  @age 0: of the current period; 1: of
+ * the previous period. */
 static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	uint64_t nonce, uint64_t age)
 {
@@ -39,8 +39,8 @@ static bool has_sessions(const struct sw_server *srv)
 	return false;
 }
 
-/* Take a token of a bucket of @burst tokens, kept as the time when it is full.
- * Returns false if it is empty. */
+/* Take a token from a bucket of @burst tokens, stored as the time when the
+ * bucket is full.  Returns false if the bucket is empty. */
 static bool take_token(const struct sw_server *srv, uint64_t *full_ns,
 	uint64_t every_ns, uint32_t burst)
 {
@@ -62,7 +62,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	const struct sw_secret *secret;
 	struct sw_hello hello;
 
-	/* While sessions are open, a flood must not take their time. */
+	/* A flood must not take time from open sessions. */
 	if (!take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
 		    SW_HELLO_BURST) &&
 		has_sessions(srv)) {
@@ -86,7 +86,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 
 /* --- may a worker join? ---
  *
- * A refusal names both values: the worker's, and the right one. */
+ * A refusal names the worker's value and the right value. */
 
 static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
@@ -120,7 +120,7 @@ static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
 	return false;
 }
 
-/* --- is the JOIN possible at all? --- */
+/* --- is the JOIN valid?  --- */
 
 static bool check_worker(struct sw_server *srv, const struct sw_pending *p)
 {
@@ -205,7 +205,7 @@ static bool check_options(struct sw_server *srv, const struct sw_pending *p)
 
 /* --- terms that all members of a job agree on --- */
 
-/* A term with its number, or its name. */
+/* A term, as a number or by its name. */
 struct term {
 	const char *what;
 	uint64_t said, has;
@@ -293,7 +293,7 @@ static bool check_job(struct sw_server *srv, const struct sw_pending *p,
 	return true;
 }
 
-/* --- may it join here? --- */
+/* --- may the worker join this server?  --- */
 
 static bool has_job(const char *names, const char *job)
 {
@@ -318,7 +318,8 @@ static bool has_net(const struct sw_guests *g, struct sw_ip ip)
 	return false;
 }
 
-/* Strangers learn nothing of the jobs and networks that may. */
+/* Check @p against the guests.  A refusal does not reveal the guests to
+ * strangers. */
 static bool check_guest(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_guests *g = srv->guests;
@@ -345,7 +346,7 @@ void sw_server_limit(struct sw_server *srv, const struct sw_guests *guests)
 	srv->guests = guests;
 }
 
-/* May the worker behind @p join now?  If not, tell it why. */
+/* Return whether the worker behind @p may join now; if not, tell it why. */
 static bool may_join(struct sw_server *srv, const struct sw_pending *p)
 {
 	const struct sw_job *job;
@@ -371,13 +372,13 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
 
 /* --- how many JOINs a source may send ---
  *
- * A JOIN costs a look at all places, a confirmed one memory and log lines.  So
- * each source, an IPv4 address or an IPv6 network of 64 bits, has a bucket of
- * tokens, kept as the time when it is full.  Only the address itself receives
- * its cookie, so no other host can empty its bucket. */
+ * A JOIN costs a scan of all places; a confirmed JOIN costs memory and log
+ * lines.  So each source, an IPv4 address or an IPv6 /64 network, has a token
+ * bucket, stored as the time when the bucket is full.  Only the address itself
+ * receives its cookie, so no other host can empty its bucket. */
 
-/* Return the bucket of @ip, or a full one, which is free.  If none is full,
- * return the bucket that all other sources share. */
+/* Return the bucket of @ip, or a full bucket, which is free.  If no bucket is
+ * full, return the bucket that all other sources share. */
 static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 {
 	struct sw_source *found = &srv->sources[0];
@@ -395,7 +396,8 @@ static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
 	return found;
 }
 
-/* May @ip, which has shown a cookie, send one more JOIN?  If not, counts it. */
+/* Return whether @ip, which has shown a cookie, may send one more JOIN; if not,
+ * count the JOIN and warn. */
 static bool allows(struct sw_server *srv, struct sw_ip ip)
 {
 	char text[SW_IP_TEXT];
@@ -415,26 +417,29 @@ static bool allows(struct sw_server *srv, struct sw_ip ip)
 
 /* --- JOINs whose workers have not spoken yet (PROTOCOL.md, section 4.2) ---
  *
- * A JOIN may be a late copy, or sent to waste our time.  It gets a place in a
- * table and ACCEPT; a frame under the offered id makes it a session.  If the
- * table is full, the JOIN that has been silent longest is evicted. */
+ * A JOIN may be a late duplicate, or part of a flood.  The server gives it a
+ * table entry and sends ACCEPT; a frame with the offered id makes it a session.
+ * If the table is full, the server evicts the JOIN that has been silent
+ * longest. */
 
-/* Is it the place of a JOIN from @path without a key? */
+/* Does @p hold a JOIN without a key from @path? */
 static bool is_of(const struct sw_pending *p, const struct sw_path *path)
 {
 	return p->id && !p->seal && sw_path_is_same(&p->path, path);
 }
 
-/* Must @p make room before @other?  Places with a proof of the secret last. */
+/* Return whether to evict @p before @other: keyed JOINs, which have proven the
+ * secret, go last. */
 static bool goes_before(
 	const struct sw_pending *p, const struct sw_pending *other)
 {
 	return !p->seal != !other->seal ? !p->seal : p->rx_ns < other->rx_ns;
 }
 
-/* Find a place for a JOIN from @path: the path's own, else the first free one,
- * else the oldest.  A keyed JOIN (@is_keyed) displaces no JOIN of its path,
- * because it may be a replay; a plain JOIN displaces no keyed one. */
+/* Find a place for a JOIN from @path: the path's own, else the first free
+ * place, else the place of the oldest JOIN.  A keyed JOIN (@is_keyed) displaces
+ * no JOIN of its path, because it may be a replay; a plain JOIN displaces no
+ * keyed one. */
 static uint32_t place_for(
 	const struct sw_server *srv, const struct sw_path *path, bool is_keyed)
 {
@@ -476,7 +481,7 @@ static void forget_pending(struct sw_server *srv, uint32_t i)
 	sw_pending_drop(srv, i);
 }
 
-/* Its worker has asked once more: ACCEPT is due. */
+/* Owe ACCEPT to the JOIN at @i, since its worker has sent a JOIN now. */
 static void offer(struct sw_server *srv, uint32_t i)
 {
 	srv->pending[i].rx_ns = srv->now_ns;
@@ -484,9 +489,9 @@ static void offer(struct sw_server *srv, uint32_t i)
 	owe(srv, i, true);
 }
 
-/* Keep the JOIN and offer a session; a duplicate gets the same offer.  @noise:
- * of a keyed JOIN, which is never a duplicate here.  Returns false if sessions
- * take all places. */
+/* Store the JOIN and offer a session; a duplicate gets the same offer.  @noise:
+ * the handshake of a keyed JOIN, which is never a duplicate here; NULL: no key.
+ * Returns false if sessions take all places. */
 static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 	struct sw_noise *noise)
 {
@@ -499,12 +504,12 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 		noise) {
 		if (p->id)
 			forget_pending(srv, i);
-		/* Random bits of an id that has keys keep strangers out before
-		 * the tag does. */
+		/* A keyed session's id is random: strangers fail to guess it
+		 * before they fail the tag. */
 		if (noise)
 			srv->generations[i] ^=
 				(uint16_t)srv->env->random(srv->env->ctx);
-		/* A generation is never 0, so no session id is. */
+		/* A generation is never 0, so that no session id is 0. */
 		if (!++srv->generations[i])
 			srv->generations[i] = 1;
 		*p = *from;
@@ -523,7 +528,7 @@ static bool put_pending(struct sw_server *srv, const struct sw_pending *from,
 
 /* --- JOIN --- */
 
-/* Is it a late duplicate of the JOIN of an open session? */
+/* Return whether @p is a late duplicate of an open session's JOIN. */
 static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 {
 	for (uint32_t i = 0; i < srv->n_sessions; i++) {
@@ -536,7 +541,8 @@ static bool is_late(const struct sw_server *srv, const struct sw_pending *p)
 	return false;
 }
 
-/* Read a JOIN with a secret.  Returns false if it is dropped, or done. */
+/* Read a keyed JOIN.  Returns false if it is done: dropped, refused, or a
+ * duplicate, whose ACCEPT is due again. */
 static bool read_keyed(struct sw_server *srv, const struct sw_rx_frame *f,
 	struct sw_pending *p, struct sw_noise *noise)
 {
@@ -593,7 +599,7 @@ static void begin(
 	struct sw_server *srv = job->srv;
 	bool is_far = !srv->is_inner[p->path.port_i];
 
-	if (s->srv) /* a member that left had used it */
+	if (s->srv) /* a member that left has used the place */
 		memset(s, 0, sizeof(*s));
 	s->srv = srv;
 	s->peer.hub = &srv->hub;
@@ -630,7 +636,7 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 {
 	struct sw_pending p = srv->pending[i];
 	struct sw_job *job = sw_job_find(srv, p.join.job);
-	/* Another worker may have been faster. */
+	/* Check again: another worker may have joined meanwhile. */
 	bool may = may_join(srv, &p);
 	struct sw_session *s;
 
@@ -650,7 +656,8 @@ struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i)
 			p.join.member, p.join.job);
 	if (!may) {
 		sw_seal_free(p.seal);
-		if (job && !job->n_sessions) /* opened for it alone */
+		if (job &&
+			!job->n_sessions) /* opened above, and has no member */
 			sw_job_close(job);
 		return NULL;
 	}
@@ -679,7 +686,7 @@ void sw_pending_build(
 		sw_min64(2 * p->accept_wait_ns, srv->params.retry_max);
 	srv->tick_at_ns[i] = sw_min64(srv->tick_at_ns[i], p->accept_at_ns);
 	memcpy(srv->next, p->seal ? p->accept : (const uint8_t *)&a, n);
-	/* Check that the way back carries this length as well. */
+	/* Pad it, to check that the return path carries the JOIN's length. */
 	memset(srv->next + n, 0, p->join_bytes - n);
 	sw_frame_build(out, p->path, srv->next, false, &srv->stats);
 }

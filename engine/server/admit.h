@@ -5,18 +5,18 @@
 
 #include "engine/server/server_int.h"
 
-/* sw_admit_hello, sw_admit_join - take a HELLO or a JOIN, whose header has been
- * checked. */
+/* sw_admit_hello, sw_admit_join - handle a HELLO or a JOIN.  The caller has
+ * checked the header. */
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f);
 void sw_admit_join(struct sw_server *srv, const struct sw_rx_frame *f,
 	const struct sw_header *h);
 /* sw_pending_drop - forget the JOIN at @i. */
 void sw_pending_drop(struct sw_server *srv, uint32_t i);
-/* sw_pending_confirm - make the worker behind the JOIN at @i a member, since a
- * frame arrived under the offered id.  NULL: it may not join now, and was told
- * why, or the job's memory is being prepared. */
+/* sw_pending_confirm - make the worker behind the JOIN at @i a member, because
+ * a frame with the offered id has arrived.  Returns NULL if the worker was
+ * refused and told why, or if the job's memory is not ready. */
 struct sw_session *sw_pending_confirm(struct sw_server *srv, uint32_t i);
-/* sw_pending_build - build the ACCEPT that is owed at @i. */
+/* sw_pending_build - build the ACCEPT for the JOIN at @i. */
 void sw_pending_build(
 	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
 /* sw_pending_tick - run the timers of a JOIN; returns when to look again. */

@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A DECLARE is a batch.  The server checks the form of the whole batch before
- * it takes anything.  A tensor that another member declared differently ends
- * the batch: the server refuses it, admits those before it, and the worker
- * declares those behind it anew.
+ * it takes anything.  If another member declared a tensor differently, the
+ * batch ends there: the server refuses this tensor and admits the tensors
+ * before it; the worker declares the tensors after it again.
  *
- * A session has one batch at a time.  The server puts it aside while its memory
- * is being prepared, while members have not closed the stream whose index it
- * needs, and if the burst has looked at enough tensors.  The control stream
- * continues meanwhile: it may bring the CLOSE that the batch waits for. */
+ * A session has one batch at a time.  The server puts the batch aside while its
+ * memory is being prepared, while an older stream still has an index that it
+ * needs, or when the burst has looked at enough tensors.  Meanwhile the control
+ * stream continues: it may bring the CLOSE that the batch waits for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,10 +20,11 @@
 #include "engine/server/session.h"
 #include "engine/server/share.h"
 
-/* One item of a DECLARE, copied out and checked by itself. */
+/* One item of a DECLARE, copied and checked by itself. */
 struct declaration {
-	/* A worker sends the coordinator ranks_crc in the place of a stream's
-	 * item.first, which then becomes the identifier of its group. */
+	/* In a stream's item for the coordinator, a worker sends ranks_crc in
+	 * place of item.first.  The server saves it here, and item.first then
+	 * becomes the key of the group. */
 	struct sw_declare_item item;
 	uint32_t ranks_crc;
 	char name[SW_NAME_MAX];
@@ -85,8 +86,8 @@ static uint8_t manner_of(uint8_t mode)
 	return mode == SW_MODE_ASYNC ? SW_DECLARED_ASYNC : SW_DECLARED_SYNC;
 }
 
-/* Does the stream have the group's members, in the same order of ranks?  Only
- * the coordinator is told the ranks. */
+/* Return whether the stream has the group's members, in the same order of
+ * ranks.  Only the coordinator knows the ranks. */
 static bool fits_group(const struct sw_job *job, const struct declaration *d,
 	const struct sw_sgroup *g)
 {
@@ -94,13 +95,14 @@ static bool fits_group(const struct sw_job *job, const struct declaration *d,
 	       (!job->is_coordinated || g->ranks_crc == d->ranks_crc);
 }
 
-/* Does the member declare the tensor as another did?  If not, kills it. */
+/* Check that the member declares tensor @t as another member did; if not, end
+ * the tensor's group.  Returns false if the group has ended. */
 static bool check_known(struct sw_session *s, const struct declaration *d,
 	const struct sw_stensor *t)
 {
 	uint32_t priority = sw_priority_of(d->item.priority, t->key);
 	const struct sw_shard *sh = &s->job->shard;
-	/* The coordinator gave the key, and the place or the group. */
+	/* The coordinator has chosen the key, and the place or the group. */
 	bool has_place = s->job->is_coordinated ||
 			 (t->key == d->item.key && t->first == d->item.first);
 	bool is_group =
@@ -126,14 +128,15 @@ static bool check_known(struct sw_session *s, const struct declaration *d,
 	return false;
 }
 
-/* Note the ranks of a group at the coordinator. */
+/* Note the CRC of a new stream's ranks in its group. */
 static void note_ranks(const struct sw_shard *sh, const struct declaration *d)
 {
 	if (d->item.mode == SW_MODE_STREAM)
 		sw_shard_group(sh, d->item.first)->ranks_crc = d->ranks_crc;
 }
 
-/* May the item, which is new here, have its key, and its place or group? */
+/* Return whether the key, and the place or the group, of a new item are free.
+ */
 static bool is_place_free(
 	const struct sw_shard *sh, const struct sw_declare_item *item)
 {
@@ -147,8 +150,8 @@ static bool is_place_free(
 	return g ? g->n_streams : sw_shard_is_free(sh, item->first);
 }
 
-/* May a tensor that is new here have this key and this size?  Asynchronous
- * tensors and streams exclude each other. */
+/* Check key, size and mode of a new tensor or stream; if one is wrong, fail the
+ * session.  Asynchronous tensors and streams exclude each other. */
 static bool check_new(struct sw_session *s, const struct declaration *d)
 {
 	const struct sw_shard *sh = &s->job->shard;
@@ -189,17 +192,17 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 	return true;
 }
 
-/* A walk over a batch.  The first walk finds out whether all of it may be
- * admitted, and the memory of its new tensors; the second walk admits it. */
+/* A pass over a batch.  The first pass checks each item, and sums up the memory
+ * of the new tensors; the second pass admits the items. */
 struct walk {
 	bool is_admitting;
 	const uint8_t *p; /* the items left */
 	size_t len;
-	/* The first walk's: new tensors so far; their memory. */
+	/* First pass: the new tensors so far, and their memory. */
 	struct sw_given given;
 	uint64_t need;
-	/* The walk ended before an item whose index still has a stream here,
-	 * although all members have closed it at the coordinator. */
+	/* The pass ended before an item whose index still has a stream here,
+	 * although all members have closed that stream at the coordinator. */
 	bool is_early;
 };
 
@@ -212,8 +215,8 @@ static bool refuse(struct sw_session *s, uint32_t i, const struct sw_fault *why)
 	return false;
 }
 
-/* Take item @i, which is tensor @t.  Returns false if it is dead, which ends
- * the batch. */
+/* Take item @i, which is the known tensor @t.  Returns false if the tensor is
+ * dead, which ends the batch. */
 static bool take_known(struct sw_session *s, const struct declaration *d,
 	uint32_t i, const struct sw_stensor *t)
 {
@@ -225,12 +228,13 @@ static bool take_known(struct sw_session *s, const struct declaration *d,
 	if (is_good)
 		return true;
 	why = *sw_sgroup_why(&s->job->shard, t->group);
-	/* the member that is refused completes no round */
+	/* the refused member completes no round */
 	sw_group_end(s->job, t->group, 1, &why);
 	return refuse(s, i, &why);
 }
 
-/* Return the group of new stream @d; NULL: it is not here yet. */
+/* Return the group of new stream @d; NULL: this server has no such group yet.
+ */
 static struct sw_sgroup *group_of(
 	const struct sw_session *s, const struct declaration *d)
 {
@@ -240,7 +244,7 @@ static struct sw_sgroup *group_of(
 				      : sw_shard_group(sh, d->item.first);
 }
 
-/* May new item @i, a stream, be in group @g?  If not, refuses it. */
+/* Check that new item @i, a stream, may be in group @g; if not, refuse it. */
 static bool check_kin(struct sw_session *s, const struct declaration *d,
 	uint32_t i, struct sw_sgroup *g)
 {
@@ -269,10 +273,10 @@ static bool check_kin(struct sw_session *s, const struct declaration *d,
 	return !g->from || refuse(s, i, sw_sgroup_why(sh, g));
 }
 
-/* Note key and place of new item @i, which the coordinator gives in the order
- * of first declaration; @g: its group, if that is here.  Returns false if the
- * key or the group is retired: all have closed it, and nothing is left to do.
- */
+/* Note key and place of new item @i; the coordinator assigns both in the order
+ * of first declaration.  @g: its group, or NULL.  Returns false if the key or
+ * the group is retired: all members have closed it, so there is nothing to
+ * admit. */
 static bool has_key(struct sw_session *s, struct walk *w, struct declaration *d,
 	uint32_t i, const struct sw_sgroup *g)
 {
@@ -291,7 +295,8 @@ static bool has_key(struct sw_session *s, struct walk *w, struct declaration *d,
 		       (is_stream && sw_shard_is_past(sh, d->item.first)));
 }
 
-/* Does a new item need an index that still has an older stream or group? */
+/* Return whether an older stream or group still has an index that a new item
+ * needs. */
 static bool is_early(const struct sw_job *job, const struct declaration *d)
 {
 	const struct sw_shard *sh = &job->shard;
@@ -302,9 +307,9 @@ static bool is_early(const struct sw_job *job, const struct declaration *d)
 			       sw_shard_is_busy(sh, d->item.first)));
 }
 
-/* Take item @i, which may be in the batch twice.  Returns false if the batch
- * ends: with a dead tensor, before an early one, or because the worker was told
- * an error. */
+/* Take item @i; a batch may contain an item twice.  Returns false if the batch
+ * ends: at a dead tensor, before an early item, or because the session failed.
+ */
 static bool take_item(
 	struct sw_session *s, struct walk *w, struct declaration *d, uint32_t i)
 {
@@ -336,7 +341,7 @@ static bool take_item(
 	return true;
 }
 
-/* Take the items in turn; returns how many of the @n were taken. */
+/* Take up to @n items in turn; return how many were taken. */
 static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 {
 	struct declaration d;
@@ -348,9 +353,9 @@ static uint32_t take_items(struct sw_session *s, struct walk *w, uint32_t n)
 	return i;
 }
 
-/* Kill the last new stream of a batch that is too large, and its group, at all
- * members; the other streams continue.  The next look at the batch ends there.
- * Returns false if the batch has no new stream. */
+/* End the group of the last new stream of a batch that is too large, at all
+ * members.  Streams of other groups continue.  The next pass over the batch
+ * ends at this stream.  Returns false if the batch has no new stream. */
 static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	uint32_t n, const char *why)
 {
@@ -376,10 +381,9 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 	return true;
 }
 
-/* Take quota and memory for a batch of @n tensors at @p, with a page more for
- * each.  Returns false if the worker was refused, or must wait: memory is
- * prepared for one batch of a job at a time, and all of it is within the quota.
- */
+/* Take quota and memory for a batch of @n tensors at @p, plus a page for each
+ * tensor.  Returns false if the worker was refused, or must wait: a job
+ * prepares memory, which its quota covers, for one batch at a time. */
 static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	size_t len, uint32_t n)
 {
@@ -388,7 +392,7 @@ static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	char text[SW_TEXT_MAX];
 
 	if (job->asker == s->peer.id && job->asked_bytes != need)
-		sw_share_drop(job); /* it asks for another amount now */
+		sw_share_drop(job); /* the batch needs another amount now */
 	if (!need)
 		return true;
 	if (!job->asked_bytes) {
@@ -407,8 +411,8 @@ static bool take_memory(struct sw_session *s, uint64_t need, const uint8_t *p,
 	return true;
 }
 
-/* Admit a batch.  Returns false if the worker was told an error, or the batch
- * must wait. */
+/* Admit a batch.  Returns false if the session failed, or the batch must wait.
+ */
 static bool admit_batch(
 	struct sw_session *s, const uint8_t *p, size_t len, uint32_t n)
 {

@@ -1,9 +1,9 @@
 /* admit_keys.c - admit workers that have a secret (PROTOCOL.md, section 14).
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A JOIN that this server's secrets do not open costs some hashes and leaves
- * nothing behind.  The exchange of keys happens once, for a JOIN that opened
- * and may have a place; a copy of it gets the same ACCEPT. */
+ * A JOIN that none of the server's secrets opens costs some hashes, and the
+ * server stores nothing for it.  The server exchanges keys once, for a JOIN
+ * that opened and gets a place; a duplicate JOIN gets the same ACCEPT. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ bool sw_admit_know(struct sw_server *srv, const struct sw_secret *secret,
 }
 
 /* The answer ends the session at its worker, so only the endpoint that had the
- * session may send it: a neighbour with the same secret knows no session. */
+ * session may send it.  A neighbour with the same secret knows none of the
+ * sessions. */
 uint32_t sw_admit_unknown(const struct sw_server *srv,
 	const struct sw_rx_frame *f, const struct sw_hello *hello)
 {
@@ -75,8 +76,8 @@ uint32_t sw_admit_again(const struct sw_server *srv, const struct sw_pending *p)
 	return SW_MAX_SESSIONS;
 }
 
-/* Tell the operator that a worker has no key of ours: that worker cannot be
- * told by any proof. */
+/* Log that a worker has none of the server's keys: the server has no key to
+ * prove an answer to that worker. */
 static void tell(struct sw_server *srv, const struct sw_pending *p)
 {
 	char ip[SW_IP_TEXT];
@@ -113,8 +114,8 @@ bool sw_admit_unseal(struct sw_server *srv, const struct sw_rx_frame *f,
 	return is_good;
 }
 
-/* Choose the keys of results: the open job's keys, the keys that another worker
- * of a forming job was told, or new ones. */
+/* Choose the keys of results: the open job's keys, else the keys offered to
+ * another worker of the same job, else new keys. */
 static void choose_results(struct sw_server *srv, struct sw_pending *p)
 {
 	const struct sw_job *job = sw_job_find(srv, p->join.job);
@@ -214,8 +215,8 @@ const char *sw_admit_key(struct sw_server *srv, const struct sw_pending *p)
 				    : NULL;
 }
 
-/* Use the keys of results that @p was told, in this run alone: a nonce of the
- * next run must not meet them again. */
+/* Use the keys of results that @p was told in this run alone: the next run
+ * repeats nonces, so it must not use these keys. */
 static void open_results(struct sw_job *job, const struct sw_pending *p)
 {
 	struct sw_server *srv = job->srv;
@@ -247,11 +248,12 @@ bool sw_job_keyed(struct sw_job *job, const struct sw_pending *p)
 		return false;
 	job->key_id = p->join.key_id;
 	p->seal->era = job->results->era;
-	job->params.has_crc = false; /* none of its members reads CRCs */
+	job->params.has_crc = false; /* no member of a keyed job reads CRCs */
 	return true;
 }
 
-/* Return a member that has not confirmed the era of @job; NULL: all have. */
+/* Return a member that has not confirmed the current era of @job; NULL: all
+ * have. */
 static struct sw_session *find_unconfirmed(const struct sw_job *job)
 {
 	for (uint32_t i = 0; i < job->n_members; i++) {
@@ -264,7 +266,8 @@ static struct sw_session *find_unconfirmed(const struct sw_job *job)
 	return NULL;
 }
 
-/* End a session that does not confirm its new key before nonces repeat. */
+/* End a session that has not confirmed the new key in time, before nonces
+ * repeat. */
 static void end_unconfirmed(struct sw_session *s)
 {
 	struct sw_fault why = {.err = SW_EPROTO, .key = SW_KEY_NONE};

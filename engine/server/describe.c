@@ -4,7 +4,7 @@
 
 _Static_assert((int)SW_LOOK_JOBS == (int)SW_MAX_JOBS, "all have a place");
 
-enum { LOOK_BURST = 1024 }; /* tensors and chunks that a call looks at */
+enum { LOOK_BURST = 1024 }; /* tensors and chunks that one call checks */
 
 static bool is_open(const struct sw_job *job)
 {
@@ -41,7 +41,7 @@ static void describe_job(
 	const struct sw_job *job, uint64_t now_ns, struct sw_server_job *out)
 {
 	bool is_active = job->n_folded != sw_shard_n_folded(&job->shard);
-	bool is_known = true; /* every member has said its number of ranks */
+	bool is_known = true; /* no member has n_local 0 */
 
 	*out = (struct sw_server_job){.state = job->status.state,
 		.is_coordinated = job->is_coordinated,
@@ -90,7 +90,7 @@ static void add_wait(struct sw_server_view *l, const struct sw_shard_wait *wait,
 	memcpy(w->name, wait->name, sizeof(w->name));
 }
 
-/* Returns whether all of the job has been looked at. */
+/* Add the job's waiting tensors to @l.  Returns whether the job is done. */
 static bool look_at_job(const struct sw_job *job, uint64_t now_ns,
 	struct sw_server_view *l, uint32_t *budget)
 {

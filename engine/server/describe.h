@@ -5,7 +5,7 @@
 
 #include "engine/server/server_int.h"
 
-/* sw_server_peer, sw_server_tensor - as struct sw_engine has them. */
+/* sw_server_peer, sw_server_tensor - as in struct sw_engine. */
 bool sw_server_peer(
 	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out);
 bool sw_server_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,

@@ -1,9 +1,10 @@
-/* groups.c - end groups and close them for members, and tell the others.
+/* groups.c - end groups, close groups for members, and tell the other members.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A tensor is a group of its own.  A group ends for the first reason: a worker
- * says END, two members differ, one closes it while another waits, or there is
- * no room.  All members that have not closed it are owed END. */
+ * A tensor is a group of its own.  A group ends when a worker sends END, two
+ * members differ, one member closes the group while another waits, or memory
+ * runs out; the first reason counts.  The server owes END to all members that
+ * have not closed the group. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,8 +34,8 @@ void sw_group_end(struct sw_job *job, struct sw_sgroup *g, uint32_t round,
 
 /* --- groups that members close --- */
 
-/* Take back an END that the member is owed, since it has closed the group.
- * The index may soon be another group's. */
+/* Cancel the END that the member is owed, since the group is closed.  Another
+ * group may reuse the index. */
 static void forget_end(struct sw_session *s, uint32_t key)
 {
 	sw_bitmap_remove(&s->ends, sw_key_index(key));
@@ -43,8 +44,8 @@ static void forget_end(struct sw_session *s, uint32_t key)
 	sw_peer_put_due(&s->peer);
 }
 
-/* Close a group for @members.  If that frees it, results marked in its windows
- * are stale, so all sessions are looked at. */
+/* Close a group for @members.  If that frees the group, results marked in its
+ * windows are stale, so mark all sessions for a check. */
 static void close_for(struct sw_job *job, struct sw_sgroup *g, uint64_t members)
 {
 	uint32_t key = g->key;
@@ -110,7 +111,7 @@ void sw_group_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 		return;
 	}
 	if (g->closed & bit)
-		return; /* it can neither end nor close it again */
+		return; /* closed members may not do so again */
 	if (h->type == SW_END) {
 		fault.err = (int16_t)sw_fault_death(fault.err);
 		sw_group_end(s->job, g, h->round, &fault);
@@ -125,7 +126,8 @@ void sw_group_on_end(struct sw_session *s, const struct sw_rx_frame *f,
 
 /* --- members that call differently --- */
 
-/* Note two collectives in one chunk.  A frame names the root by its member. */
+/* Describe two collectives that use one chunk.  A frame names the root by its
+ * member. */
 static void note_collectives(const struct sw_shard *sh,
 	const struct sw_header *h, const struct sw_begun *b,
 	struct sw_fault *out)

@@ -1,11 +1,12 @@
 /* job.c - members and state of a job at a server; the coordinator's part.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The members of a job are fixed.  It runs when all have joined.  It fails when
- * one dies or leaves with an error, unless there are groups without that
- * member: these continue, and each worker ends what the dead member was in.
- * Only the coordinator, the first server of the job's list, decides that.  The
- * other servers are not told: their members leave. */
+ * The members of a job are fixed.  The job runs when all members have joined.
+ * If a member dies or leaves with an error, the job fails, unless a group
+ * without that member exists: such groups continue, and each worker ends the
+ * groups of the dead member.  Only the coordinator, the first server of the
+ * job's list, decides whether the job fails.  It does not tell the other
+ * servers: the members leave them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -52,12 +53,13 @@ struct sw_place_job sw_join_place(const struct sw_join *j)
 /* --- describe which members a FORMING job waits for --- */
 
 enum {
-	/* The first pause between lines; each next one is twice as long. */
+	/* The first pause between lines; each further pause is twice as long.
+	 */
 	FIRST_S = 2,
 	LONGEST_S = 600,
 };
 
-/* Return how many ranks some members have. */
+/* Return how many ranks @members have. */
 static uint32_t n_ranks(const struct sw_job *job, uint64_t members)
 {
 	uint32_t n = 0;
@@ -112,7 +114,8 @@ const char *sw_member_text(
 	uint32_t n = job->members[member].n_local;
 	char who[32];
 
-	/* its ranks are known once all agents before it have joined */
+	/* its ranks are known once all agents with smaller numbers have joined
+	 */
 	if (!sw_shard_is_ranked(&job->shard, member))
 		snprintf(who, sizeof(who), "agent %u", member);
 	else if (n == 1)
@@ -167,12 +170,12 @@ void sw_job_tell_waiting(struct sw_server *srv)
 
 /* --- members come and go --- */
 
-/* Check whether the control thread has prepared the memory: the tables, and all
- * sessions. */
+/* Return whether the control thread has prepared the memory for the tables and
+ * all sessions. */
 bool sw_job_is_ready(struct sw_server *srv, const struct sw_join *join)
 {
 	const struct sw_env *env = srv->env;
-	const uint64_t page = 4096; /* each of the two may take one page more */
+	const uint64_t page = 4096; /* each of the two may take one more page */
 	struct sw_job *job = sw_job_unused(srv);
 
 	return !job || !env->mem_ready ||
@@ -308,7 +311,7 @@ bool sw_job_settle(struct sw_job *job, uint32_t payload)
 	return true;
 }
 
-/* Start the job when all members that are present have probed their paths. */
+/* Start the job when all members that have not left have probed their paths. */
 static void check_probed(struct sw_job *job)
 {
 	uint64_t missing = sw_job_all(job) & ~(job->probed | job->left);
@@ -352,7 +355,7 @@ static void fail(struct sw_job *job, const struct sw_fault *why)
 	job->status.state = SW_JOB_FAILED;
 	job->status.member = job->lost_member;
 	job->status.why = *why;
-	/* Do not name this member: it may only have noticed the failure. */
+	/* Do not name the member: it may only have noticed the failure. */
 	sw_log(job->srv->env->log, SW_LOG_WARN, "job %s failed: %s", job->name,
 		sw_shard_fault_text(&job->shard, why, text));
 	announce(job);
@@ -394,9 +397,9 @@ static void close_some(struct sw_job *job)
 	sw_log(env->log, SW_LOG_INFO, "job %s: closed", job->name);
 }
 
-/* Decide after a member has left the running job with an error, when all its
- * groups are closed: the job continues if a group without gone members is
- * alive, else it fails. */
+/* Decide, after a member has left the running job with an error and all its
+ * groups are closed: if a group that has lost no member is alive, the job
+ * continues, else it fails. */
 static void judge(struct sw_job *job)
 {
 	const struct sw_fault f = job->lost;
@@ -415,7 +418,7 @@ static void judge(struct sw_job *job)
 		sw_member_text(job, member, who),
 		sw_shard_fault_text(&job->shard, &f, text));
 	if (job->done >> member & 1)
-		return; /* members that wait for it are told then */
+		return; /* miss (server_rx.c) tells members that wait for it */
 	job->status.joined &= ~job->left | job->done;
 	job->status.member = member;
 	job->status.why = f;
@@ -471,13 +474,13 @@ void sw_job_leave(struct sw_session *s, const struct sw_fault *why)
 		announce(job);
 		return;
 	}
-	/* A member that leaves without an error has all results that it pushed
-	 * for, and others may still wait for the same ones. miss (server_rx.c)
-	 * names it only to members that wait for it. */
+	/* A member that leaves without an error has all results of its pushes,
+	 * but other members may still wait for the same results.  miss
+	 * (server_rx.c) names it only to members that wait for it. */
 	job->left |= 1ULL << member;
 	job->done |= (uint64_t)(!why || goes_on) << member;
-	/* A restarted server, or one that forgot the job when all its members
-	 * had left, cannot name the member, so STATUS does. */
+	/* STATUS names the member, because a restarted server, or a server that
+	 * closed the job when its last member left, cannot. */
 	if (goes_on && job->is_coordinated) {
 		job->status.joined &= ~(1ULL << member);
 		announce(job);
@@ -504,10 +507,10 @@ void sw_job_status(
 	out->first = (uint16_t)n_ranks(job, (1ULL << member) - 1);
 }
 
-/* --- tuning: numbered here; STATUS says the newest ---
+/* --- tuning: number each state; STATUS carries the newest ---
  *
- * A TUNE that must wait is put aside, as a DECLARE is, so it never blocks the
- * control stream (PROTOCOL.md 5.1). */
+ * The server puts aside a TUNE that must wait, like a DECLARE, so that it never
+ * blocks the control stream (PROTOCOL.md 5.1). */
 
 static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 {
@@ -525,9 +528,9 @@ static void number(struct sw_job *job, const struct sw_tune_ask *ask)
 	announce(job);
 }
 
-/* Number the next TUNE when all connected members know the last state, so a
- * member that asks without end costs one state per round trip.  Members take
- * turns, from the last one's successor on. */
+/* Number the next TUNE when all connected members know the last state, so that
+ * a member that keeps asking costs one state per round trip.  Members take
+ * turns, from the successor of the last one on. */
 void sw_job_on_acked(struct sw_job *job)
 {
 	uint64_t later = job->asking & ~((2ULL << job->asked_last) - 1);

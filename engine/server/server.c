@@ -15,11 +15,11 @@
 
 /* --- timers ---
  *
- * A tick looks only at sessions that are due.  A frame only brings a session's
- * time forward, which costs a store; an early look computes the next time. */
+ * A tick checks only sessions that are due.  A frame only moves a session's
+ * time forward, which costs one store; an early tick computes the next time. */
 
-/* End a silent member's session.  While the job is FORMING, the member may
- * start again, and the others wait for it. */
+/* End a silent member's session.  While the job is FORMING, the member may join
+ * again, and the other members wait for it. */
 static void bury(struct sw_session *s, enum sw_silence how)
 {
 	const struct sw_job *job = s->job;
@@ -36,7 +36,7 @@ static void bury(struct sw_session *s, enum sw_silence how)
 	sw_job_leave(s, is_forming ? NULL : &why);
 }
 
-/* Warn of a path to or from a member that loses many frames. */
+/* Warn if the path to or from a member loses many frames. */
 static void look_for_losses(struct sw_session *s)
 {
 	uint32_t ways =
@@ -76,7 +76,7 @@ static void tick_session(struct sw_session *s)
 	srv->tick_at_ns[p->index] = sw_peer_tick_at(p);
 }
 
-/* Return when sessions may send that wait for their turns. */
+/* Return when the next session that waits for its turn may send. */
 static uint64_t crowds_at(const struct sw_server *srv)
 {
 	uint64_t at = UINT64_MAX;
@@ -128,7 +128,7 @@ static bool server_is_busy(const struct sw_engine *engine)
 	if (sw_server_open_chunks(srv))
 		return true;
 	for (uint32_t i = 0; i < srv->n_ports; i++)
-		if (sw_due_has(&srv->due[i])) /* a frame is owed */
+		if (sw_due_has(&srv->due[i])) /* a control frame is due */
 			return true;
 	for (uint32_t i = 0; i < srv->n_sessions; i++)
 		if (srv->sessions[i] &&
@@ -184,8 +184,8 @@ int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	}
 	srv->secret[0] = env->random(env->ctx);
 	srv->secret[1] = env->random(env->ctx);
-	/* Start at random generations, so that session ids of an earlier run
-	 * are not valid. */
+	/* Start at random generations, so that the session ids of an earlier
+	 * run are invalid. */
 	for (uint32_t i = 0; i < SW_MAX_SESSIONS; i++)
 		srv->generations[i] = (uint16_t)env->random(env->ctx);
 	*out = srv;
@@ -200,7 +200,7 @@ void sw_server_set_lcores(
 	srv->quota.all_used = all_used;
 }
 
-/* End a session whose secret was taken away, and tell its worker once. */
+/* End a session whose secret was removed, and tell its worker once. */
 static void expel(struct sw_session *s)
 {
 	struct sw_server *srv = s->srv;
@@ -211,7 +211,7 @@ static void expel(struct sw_session *s)
 		.key = SW_KEY_NONE,
 		.text = "the server has taken this agent's key away"};
 
-	sw_flow_send_ctl(&s->peer.flow, &h); /* for its number */
+	sw_flow_send_ctl(&s->peer.flow, &h); /* to get its packet number */
 	sw_server_reply(srv, s->peer.path, s->peer.seal, &h, &why);
 	snprintf(why.text, sizeof(why.text),
 		"the key of agent %u was taken away", s->member);
@@ -220,7 +220,7 @@ static void expel(struct sw_session *s)
 	sw_job_leave(s, &why);
 }
 
-/* Was the secret of @s taken away, with no other one in its place? */
+/* Return whether the secret of @s was removed without a replacement. */
 static bool is_keyless(const struct sw_session *s, const struct sw_keyring *k)
 {
 	const char *job = s->job->name;

@@ -20,8 +20,9 @@ struct sw_share {
 	const char *job;
 	uint32_t weight; /* its weight against other jobs under load */
 	uint64_t quota_bytes;
-	/* Bytes that all lcores of the process have taken of the quota, which
-	 * they share; borrowed.  NULL: this lcore is the only one. */
+	/* The bytes that all lcores of the process have taken from the quota,
+	 * which the lcores share; borrowed.  NULL: this lcore is the only one.
+	 */
 	_Atomic uint64_t *all_used;
 };
 
@@ -29,25 +30,26 @@ struct sw_server;
 
 /* sw_server_open - open an idle server, *out.
  * @params, @env  env is borrowed until close
- * @ports  n_ports of them; the fields ip, udp, max_payload, is_inner and
- *         is_trusted are read
- * @quota_bytes  for all jobs together
+ * @ports  n_ports ports; open reads their fields ip, udp, max_payload, is_inner
+ *         and is_trusted
+ * @quota_bytes  memory limit of all jobs together
  * Errors: SW_EINVAL too many ports; SW_ENOMEM.  Then *out is NULL. */
 int sw_server_open(struct sw_server **out, const struct sw_params *params,
 	const struct sw_env *env, struct sw_port *const *ports,
 	uint32_t n_ports, uint64_t quota_bytes);
 
-/* sw_server_set_lcores - make it one of @n lcores that serve in this process.
- * They share the quota (@all_used as in struct sw_share) and the queue before
- * them, which their grants fit together.  Call before the first frame. */
+/* sw_server_set_lcores - make @srv one of @n lcores that serve in this process.
+ * The lcores share the quota (@all_used as in struct sw_share) and the receive
+ * queue, which must hold all their grants together.  Call before the first
+ * frame. */
 void sw_server_set_lcores(
 	struct sw_server *srv, uint32_t n, _Atomic uint64_t *all_used);
 
-/* sw_server_set_keys - admit members of keyed jobs, by the secrets in @keyring,
- * which is borrowed until close or until another one is set.  Call it before
- * the first frame, or from the server's lcore: then JOINs from now on need the
- * new one, and sessions end whose secrets were taken away: their job's own, or
- * that of all jobs.  A secret that was replaced keeps its sessions. */
+/* sw_server_set_keys - admit members of keyed jobs by the secrets in @keyring,
+ * which is borrowed until close or the next call.  Call it before the first
+ * frame, or from the server's lcore: later JOINs then need a secret in the new
+ * keyring.  If a job's own secret or the secret of all jobs was removed without
+ * a replacement, its sessions end.  Sessions of a replaced secret continue. */
 struct sw_keyring;
 void sw_server_set_keys(
 	struct sw_server *srv, const struct sw_keyring *keyring);
@@ -64,8 +66,8 @@ const struct sw_stats *sw_server_stats(const struct sw_server *srv);
 int sw_server_share(
 	struct sw_server *srv, const struct sw_share *shares, uint32_t n);
 
-/* sw_server_reshare - use changed weights and quotas in the borrowed @shares,
- * in open jobs, too.  A job that exceeds its new quota keeps what it has.
+/* sw_server_reshare - apply changed weights and quotas in the borrowed @shares,
+ * also to open jobs.  A job that exceeds its new quota keeps its memory.
  * Thread: the server's. */
 void sw_server_reshare(struct sw_server *srv);
 
@@ -83,47 +85,47 @@ struct sw_guests {
 	uint32_t n_nets; /* 0: every network */
 };
 
-/* sw_server_limit - admit only @guests from now on; they are borrowed until
- * close. An agent behind an inner port is this node's own, and needs no
- * network. */
+/* sw_server_limit - admit only @guests from now on; @guests is borrowed until
+ * close.  An agent behind an inner port belongs to this node, so its network is
+ * not checked. */
 void sw_server_limit(struct sw_server *srv, const struct sw_guests *guests);
 
 /* sw_server_close - drop all sessions and jobs, and free all memory.  @srv may
  * be NULL. */
 void sw_server_close(struct sw_server *srv);
 
-/* sw_server_copy_lent - copy some of the contributions that sums refer to in
- * their senders' memory (shard.h), before that memory changes.  Returns true
- * when all are copied.
- * sw_server_keep_stream - do so for the contributions to stream @key. */
+/* sw_server_copy_lent - copy some of the contributions that sums borrow from
+ * their senders' memory (shard.h).  Call before that memory changes, until it
+ * returns true: all are copied.
+ * sw_server_keep_stream - copy some of the contributions to stream @key. */
 bool sw_server_copy_lent(struct sw_server *srv);
 bool sw_server_keep_stream(struct sw_server *srv, uint32_t key);
 
-/* sw_server_stop - admit no worker and begin no sum from now on.  Sums that
- * wait for members continue until close. */
+/* sw_server_stop - stop admitting workers and beginning sums.  Sums that wait
+ * for members continue until close. */
 void sw_server_stop(struct sw_server *srv);
 
 /* sw_server_fail_all - tell every member that this server stops. */
 void sw_server_fail_all(struct sw_server *srv, const char *why);
 
-/* sw_job_bytes - return what a job of @n_members takes here at most, besides
- * its tensors (shard.h): tables, and a session for each member.  Linear in
- * @n_members. */
+/* sw_job_bytes - return the most bytes that a job of @n_members takes here,
+ * besides its tensors (shard.h): tables, and a session for each member.  Linear
+ * in @n_members. */
 uint64_t sw_job_bytes(uint32_t n_members);
 
-/* sw_server_has_job - is a job open, or still closing?  Its members may have no
- * tensors yet. */
+/* sw_server_has_job - return whether a job is open or still closing.  Its
+ * members may have no tensors yet. */
 bool sw_server_has_job(const struct sw_server *srv);
 
 /* A member of a job, as the server knows it. */
 struct sw_server_member {
-	uint16_t first, n_local; /* its ranks; n_local 0: it has not joined */
+	uint16_t first, n_local; /* its ranks; n_local 0: has not joined */
 	bool is_ranked;          /* first is known */
 	bool is_here, has_left;
-	/* Samples in which its contribution was the last of all: the time since
-	 * the first one. */
+	/* Sampled sums to which it contributed last: the time since the first
+	 * contribution. */
 	struct sw_histogram late;
-	uint64_t push_bytes, result_bytes; /* payloads folded and sent */
+	uint64_t push_bytes, result_bytes; /* payload bytes folded; sent */
 	/* If it is connected: the path, and the largest payload it carries. */
 	struct sw_peer_view path;
 	uint32_t payload;
@@ -141,18 +143,18 @@ struct sw_server_job {
 	uint16_t n_members, n_here; /* members expected; connected */
 	uint16_t n_ranks;           /* ranks of connected members */
 	uint16_t size;              /* ranks of the job; 0: not known yet */
-	/* Largest payload that the members agreed on, 0: not yet, and that this
-	 * server's ports carry. */
+	/* The payload that the members agreed on, 0: not yet; and the largest
+	 * that this server's ports carry. */
 	uint32_t payload, most_payload;
-	uint64_t age_ns, idle_ns; /* since it was opened; since the last push */
-	uint64_t open_chunks, open_slots; /* slots: those of groups */
+	uint64_t age_ns, idle_ns; /* since it opened; since the last push */
+	uint64_t open_chunks, open_slots; /* slots: of groups */
 	uint64_t done_chunks;
-	uint64_t missing;    /* members that are not connected, a bit each */
+	uint64_t missing;    /* members that are not connected, as bits */
 	struct sw_fault why; /* the missing members, or why the job failed */
 	struct sw_server_member members[SW_MAX_MEMBERS];
 };
 
-/* A tensor or stream with chunks that wait. */
+/* A tensor or stream with chunks that wait for members. */
 struct sw_server_wait {
 	uint32_t job; /* index of its job below */
 	uint32_t n_open;
@@ -161,33 +163,34 @@ struct sw_server_wait {
 	uint32_t
 		number; /* stream: its number in the group; tensor: the round */
 	uint64_t still_ns; /* time without progress */
-	uint64_t lacks;    /* members that it waits for; 0: not known */
+	uint64_t lacks;    /* members that it waits for; 0: unknown */
 	char name[SW_NAME_MAX];
 };
 
 enum { SW_LOOK_JOBS = 8, SW_LOOK_WAITS = 32 };
 
-/* The state of a server, and the position of a look that goes on. */
+/* The state of a server, and where the next call of describe continues. */
 struct sw_server_view {
 	uint32_t n_jobs, n_waits;
-	uint32_t n_more; /* tensors that wait, beside those listed */
+	uint32_t n_more; /* waiting tensors that found no place in @waits */
 	struct sw_server_job jobs[SW_LOOK_JOBS];
 	struct sw_server_wait waits[SW_LOOK_WAITS];
-	/* Position: the job's slot, whether it is in @jobs, and within it. */
+	/* Position: the job's slot, whether the job is in @jobs already, and
+	 * the place within the job. */
 	uint32_t slot;
 	bool is_begun;
 	uint32_t index, chunk, n_found, round;
 	uint64_t lacks;
 };
 
-/* sw_server_describe - describe the open jobs, and what their sums wait for.
- * Each call does a part; returns true when all is done.  @l is zeroed before
- * the first call. */
+/* sw_server_describe - describe the open jobs, and the members that their sums
+ * wait for.  Each call does a part; returns true after the last one.  Zero @l
+ * before the first call. */
 bool sw_server_describe(
 	const struct sw_server *srv, uint64_t now_ns, struct sw_server_view *l);
 
-/* sw_server_open_chunks - count the chunks that wait for members, which
- * stopping now would drop. */
+/* sw_server_open_chunks - count the chunks that wait for members.  Stopping now
+ * would drop these chunks. */
 uint64_t sw_server_open_chunks(const struct sw_server *srv);
 
 #endif

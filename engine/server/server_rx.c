@@ -11,15 +11,15 @@
 #include "engine/server/session.h"
 
 enum {
-	CALLS_MAX = 2,           /* streams of one QUERY that are compared */
+	CALLS_MAX = 2,           /* streams compared per QUERY */
 	PROBE_GAP_NS = 10000000, /* between two PROBEs while the job runs */
 };
 
 /* --- sessions --- */
 
-/* Tell @peer that session @id is unknown or closed here.
- * @seed  of the session, or of the frame that is answered
- * @seal  a keyed session's, in which the frame has number @psn */
+/* Tell worker @peer that session @id is unknown or closed here.
+ * @seed  of the session, or of the frame to answer
+ * @seal  keys of a keyed session, in which the frame has number @psn */
 static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
 	uint32_t id, uint32_t seed, struct sw_seal *seal, uint64_t psn)
 {
@@ -32,8 +32,8 @@ static void say_left(struct sw_server *srv, struct sw_path path, uint32_t peer,
 	sw_server_reply(srv, path, seal, &h, NULL);
 }
 
-/* Turn the JOIN at @i into a session, since a frame arrived under the offered
- * id; if that is LEAVE, drop the JOIN. */
+/* Turn the JOIN at @i into a session, since frame @h arrived with the offered
+ * id; if the frame is LEAVE, drop the JOIN. */
 static struct sw_session *confirm(
 	struct sw_server *srv, uint32_t i, const struct sw_header *h)
 {
@@ -47,9 +47,9 @@ static struct sw_session *confirm(
 	return NULL;
 }
 
-/* May a frame without a session be answered?  An engine with keys checks CRCs
- * only now, because a keyed frame has a tag in their place.  Where keys are
- * required, no LEFT would count. */
+/* Return whether to answer a frame without a session.  An engine with keys
+ * checks CRCs only now, because a keyed frame has a tag in their place.  Where
+ * keys are required, workers ignore a LEFT without a tag. */
 static bool is_answered(
 	struct sw_server *srv, const struct sw_rx_frame *f, struct sw_header *h)
 {
@@ -83,7 +83,7 @@ static struct sw_session *session_of(
 		return NULL;
 	}
 	if (s && srv->has_tags)
-		return s; /* rx_some judges the frame, with its run */
+		return s; /* rx_some checks the frame with its run */
 	seed = s ? s->peer.seed : sw_session_seed(p->join.nonce);
 	if (srv->has_tags) {
 		if (!sw_frame_is_true(p->seal, seed, f, h, &srv->stats))
@@ -97,8 +97,8 @@ static struct sw_session *session_of(
 
 /* --- received frames --- */
 
-/* Handle a PUSH that was not folded, now or before.  Returns whether to
- * acknowledge it. */
+/* Handle a PUSH that the shard did not fold, now or earlier.  Returns whether
+ * to acknowledge it. */
 static __attribute__((noinline)) bool refuse(struct sw_session *s,
 	const struct sw_header *h, enum sw_push_verdict verdict)
 {
@@ -138,7 +138,7 @@ static inline struct sw_pushed push_some(struct sw_session *s,
 	return p;
 }
 
-/* Acknowledge the first @n of a run of PUSHes, which are held. */
+/* Acknowledge the first @n PUSHes of a run, which the shard holds. */
 static inline void accept(struct sw_session *s, const struct sw_header *h,
 	uint32_t n, bool has_again)
 {
@@ -164,7 +164,7 @@ static void on_pushes(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
-/* Handle a WANT: judge each chunk that it asks for as a push without bytes. */
+/* Handle a WANT: treat each chunk that it asks for as a push without bytes. */
 static __attribute__((noinline)) void on_want(struct sw_session *s,
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {
@@ -201,8 +201,9 @@ static void on_data(struct sw_session *s, const struct sw_rx_frame *f,
 	}
 }
 
-/* Tell a member if it waits for members that have left.  If one left with an
- * error, the coordinator says why instead. */
+/* Tell a member if it waits for members that have left (job->done).  If a
+ * member outside job->done has left with an error, the coordinator reports it
+ * instead. */
 static void miss(
 	struct sw_session *s, const struct sw_query *query, uint64_t missing)
 {
@@ -241,8 +242,8 @@ static void query_one(struct sw_session *s, const struct sw_query *query)
 }
 
 /* Compare streams that make no progress with the other streams of their group
- * here.  Each QUERY has a few compared, from a pseudo-random start, so that
- * each stream has its turn. */
+ * here.  Each QUERY compares a few, from a pseudo-random start, so that each
+ * stream gets its turn. */
 static void check_calls(
 	struct sw_session *s, const uint8_t *queries, uint32_t n)
 {
@@ -300,7 +301,7 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 		snprintf(fault.text, sizeof(fault.text), "%s left: %s", who,
 			sw_error_text(fault.err));
 	tell_left(s);
-	/* do not log again a fault that we sent it */
+	/* do not log a fault that the server has sent to the member */
 	is_new = fault.err && !s->fault.err &&
 		 s->job->status.state != SW_JOB_FAILED;
 	sw_log(srv->env->log, SW_LOG_INFO, "job %s: %s left%s%s", s->job->name,
@@ -311,8 +312,9 @@ static void on_leave(struct sw_session *s, const uint8_t *payload)
 	sw_job_leave(s, fault.err ? &fault : NULL);
 }
 
-/* Handle KEEPALIVE: tell an idle worker that has returned its grant how much it
- * may begin with, and a worker that asks for a grant how much it has. */
+/* Handle KEEPALIVE: tell an idle worker that has returned its grant how many
+ * bytes it may begin with, and a worker that asks for a grant how many it has.
+ */
 static void on_keepalive(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -320,8 +322,8 @@ static void on_keepalive(struct sw_session *s, const struct sw_rx_frame *f,
 		sw_session_owe(s, SW_OWE_KEEPALIVE);
 }
 
-/* Return whether to answer a PROBE of @bytes. While the job runs, the answers
- * to one worker must not displace others' data. */
+/* Return whether to answer a PROBE of @bytes.  While the job runs, the answers
+ * to one worker must not displace the data of others. */
 static bool is_probe_due(struct sw_session *s, uint32_t bytes)
 {
 	uint64_t now_ns = s->srv->now_ns;
@@ -335,7 +337,7 @@ static bool is_probe_due(struct sw_session *s, uint32_t bytes)
 	return true;
 }
 
-/* Handle a PROBE: answer with as many bytes. */
+/* Handle a PROBE: answer with the same number of bytes. */
 static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
 	const struct sw_header *h)
 {
@@ -347,7 +349,7 @@ static void on_probe(struct sw_session *s, const struct sw_rx_frame *f,
 	sw_session_owe(s, SW_OWE_PROBE);
 }
 
-/* Handlers of frames that may come before the job runs. */
+/* Handlers of frames that may arrive before the job runs. */
 static void (*const probing[SW_N_TYPES])(struct sw_session *,
 	const struct sw_rx_frame *, const struct sw_header *) = {
 	[SW_KEEPALIVE] = on_keepalive,
@@ -365,8 +367,8 @@ static void (*const running[SW_N_TYPES])(struct sw_session *,
 	[SW_CLOSE] = sw_group_on_end,
 };
 
-/* Take message and acknowledgement of a frame.  Returns false if it must be
- * dropped. */
+/* Handle the message number and acknowledgement of a frame.  Returns false if
+ * the frame must be dropped. */
 static __attribute__((noinline)) bool on_message(
 	struct sw_session *s, const struct sw_header *h)
 {
@@ -398,7 +400,7 @@ static void on_control(struct sw_session *s, const struct sw_rx_frame *f,
 		probing[h->type](s, f, h);
 	else if (s->job->status.state == SW_JOB_RUNNING && running[h->type])
 		running[h->type](s, f, h);
-	else /* includes types that only a server sends */
+	else /* also frames of types that only a server sends */
 		sw_count(&s->srv->stats.rx_state, 1);
 }
 
@@ -409,7 +411,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 	struct sw_server *srv = s->srv;
 	bool is_late = !sw_flow_is_newer(&s->peer.flow, &h[n - 1]);
 
-	if (!is_late) /* an older one may be a replay */
+	if (!is_late) /* an older frame may be a replay */
 		s->peer.rx_ns = srv->now_ns;
 	sw_session_set(srv->received, s, true);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
@@ -445,7 +447,7 @@ static void on_stranger(
 }
 
 /* Handle the first of @n frames, and the run that shares its lookup; returns
- * how many. */
+ * the number of frames handled. */
 static uint32_t rx_some(struct sw_server *srv, const struct sw_rx_frame *f,
 	struct sw_header *h, uint32_t n)
 {

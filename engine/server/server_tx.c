@@ -101,12 +101,12 @@ uint32_t sw_server_build(
 	struct sw_session *s = sw_session_of(p);
 
 	h->type = b->type;
-	if (sw_type_is_ordered(h->type)) /* its timer begins */
+	if (sw_type_is_ordered(h->type)) /* its timer starts */
 		s->srv->tick_at_ns[p->index] = s->srv->now_ns;
 	return b->build ? b->build(s, h) : 0;
 }
 
-/* Send a reply of each queue in turn. */
+/* Send one reply, from each queue in turn. */
 static uint32_t tx_reply(
 	struct sw_server *srv, uint32_t port_i, struct sw_tx_frame *out)
 {
@@ -167,8 +167,8 @@ static uint32_t tx_controls(struct sw_server *srv, uint32_t port_i,
 	return n;
 }
 
-/* Return the order of the tensor to send next: the most urgent; in the
- * session's turn (@is_turn), the next one that has results. */
+/* Return the order of the tensor to send next: the most urgent tensor; in the
+ * session's turn (@is_turn), the next tensor with results. */
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
 	const struct sw_shard *sh = &s->job->shard;
@@ -183,14 +183,14 @@ static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 		       : first;
 }
 
-/* Count the results of one tensor or stream that answer PUSHes: a member
- * without bytes to give sends one WANT for many results. */
+/* Count the results of one tensor or stream that answer PUSHes: a member that
+ * contributes no bytes sends one WANT for many results. */
 static inline uint32_t count_answers(
 	const struct sw_tx_frame *f, const struct sw_tx_frame *end)
 {
 	uint32_t n = 0;
 
-	if (!sw_coll_kind_of(f->header.op)) /* a tensor's */
+	if (!sw_coll_kind_of(f->header.op)) /* a tensor */
 		return (uint32_t)(end - f);
 	for (; f != end; f++)
 		n += sw_coll_is_sum(sw_coll_kind_of(f->header.op));
@@ -210,7 +210,7 @@ static __attribute__((noinline)) void hash_result(struct sw_session *s,
 	row->round = h->round;
 	row->chunk = h->chunk;
 	row->era = sw_result_is_stable(h) ? r->era + 1 : 0;
-	/* Results lie side by side, and leave in that order. */
+	/* Adjacent results are sent in turn: prefetch the next one. */
 	sw_polyval_far(&r->hash, payload, h->payload_len,
 		(const void *)((uintptr_t)payload + h->payload_len), row->hash);
 }
@@ -229,15 +229,15 @@ static inline const uint8_t *hash_of_result(
 	return row->hash;
 }
 
-/* Return room for an encrypted payload of this tx. */
+/* Return a buffer for an encrypted payload of this tx. */
 static void *next_cipher(struct sw_server *srv)
 {
 	return srv->ciphers[srv->n_ciphers++ % SW_TX_BURST];
 }
 
-/* Encrypt a RESULT that is the same for all members: where it lies, once, or
- * into room of this tx if a member of this process reads it in the clear. The
- * latter joined before the sum was complete. */
+/* Encrypt a RESULT that is the same for all members.  Encrypt it once, in
+ * place; if a member reads results in the clear (has_inner), encrypt it into a
+ * buffer of this tx.  Such a member joined before the sum was complete. */
 static void encrypt_shared(
 	struct sw_session *s, uint32_t cell, struct sw_tx_frame *out)
 {
@@ -347,8 +347,8 @@ static __attribute__((noinline)) uint32_t order_of_class(
 	return sw_shard_class(sh, order) == class ? order : SW_BITMAP_NONE;
 }
 
-/* Return the order of the next result, after one of @order and @class;
- * SW_BITMAP_NONE: it is of another class. */
+/* Return the order of the next result, after a result of @order and @class;
+ * SW_BITMAP_NONE: the next result is of another class. */
 static inline uint32_t next_order(
 	const struct sw_session *s, uint32_t order, uint8_t class)
 {
@@ -358,9 +358,9 @@ static inline uint32_t next_order(
 }
 
 /* Return how many frames one session may get in a row.  If several jobs are
- * active, it is one: windows share the port, and small ones suffer when grants
- * arrive in bursts.  Each of many members has few results at a time: runs that
- * take them all would make the later ones shorter. */
+ * active, return 1: their windows share the port, and small windows suffer when
+ * grants arrive in bursts.  Each of many members has few results at a time:
+ * runs that take all of them would make later runs shorter. */
 static uint32_t run_of(const struct sw_server *srv, const struct sw_drr *drr,
 	uint32_t job_i, uint32_t max)
 {
@@ -373,7 +373,8 @@ static uint32_t run_of(const struct sw_server *srv, const struct sw_drr *drr,
 		max, n_members > MANY_MEMBERS ? SW_RUN / 2 : SW_RUN);
 }
 
-/* Does the payload stay while further frames of this tx are built? */
+/* Return whether the payload stays valid while further frames of this tx are
+ * built. */
 static inline bool stays(
 	const struct sw_server *srv, const struct sw_tx_frame *f)
 {
@@ -383,8 +384,8 @@ static inline bool stays(
 	       (p >= srv->ciphers[0] && p < srv->ciphers[SW_TX_BURST]);
 }
 
-/* Send results of one class to one session, of the job whose turn it is.  They
- * stay the most urgent ones, since no frame arrives meanwhile. */
+/* Send results of one class to one session of the job whose turn it is.  These
+ * results stay the most urgent, since no frame arrives meanwhile. */
 static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {
@@ -427,8 +428,8 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	return r.n;
 }
 
-/* Send runs until a payload is not stable: it may lie in memory that the next
- * frame needs. */
+/* Send runs until a payload is not stable: the next frame may overwrite its
+ * memory. */
 static uint32_t tx_data(struct sw_server *srv, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
 {

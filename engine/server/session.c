@@ -1,4 +1,4 @@
-/* session.c - keep what a worker is owed.
+/* session.c - track the frames that a server owes a worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@ void sw_session_refresh(struct sw_session *s)
 	sw_session_note_timer(s);
 }
 
-/* Look at sessions.  An ACK is due if the whole burst has made it so. */
+/* Check the marked sessions of word @w.  The check for a due ACK runs once,
+ * after the whole burst. */
 static void look_at_word(struct sw_server *srv, uint32_t w)
 {
 	uint64_t received = srv->received[w], word = received | srv->touched[w];
@@ -37,7 +38,7 @@ static void look_at_word(struct sw_server *srv, uint32_t w)
 		uint32_t bit = (uint32_t)__builtin_ctzll(word);
 		struct sw_session *s = srv->sessions[w * 64 + bit];
 
-		if (!s) /* it has ended since */
+		if (!s) /* ended since it was marked */
 			continue;
 		sw_session_refresh(s);
 		if (!(received >> bit & 1))
@@ -48,7 +49,7 @@ static void look_at_word(struct sw_server *srv, uint32_t w)
 	}
 }
 
-/* Let sessions of jobs that have a ceiling send in turn. */
+/* Let the sessions of jobs with a send ceiling take turns. */
 static __attribute__((noinline)) void look_at_crowds(struct sw_server *srv)
 {
 	struct sw_crowd *c = sw_grants_crowds(&srv->grants), *next;
@@ -107,7 +108,7 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_tx_frame frame = {.header = *h};
 	struct sw_reply *r;
 
-	/* Frames of unknown sessions must not keep refusals out. */
+	/* Leave half of the queue for refusals and other replies. */
 	if (q->n >= (h->type == SW_LEFT ? SW_REPLIES / 2 : SW_REPLIES))
 		return;
 	r = &q->ring[(q->first + q->n++) % SW_REPLIES];

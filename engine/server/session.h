@@ -1,11 +1,11 @@
-/* session.h - what a server owes a worker.
+/* session.h - the frames that a server owes a worker.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_SERVER_SESSION_H
 #define SW_ENGINE_SERVER_SESSION_H
 
 #include "engine/server/server_int.h"
 
-/* sw_session_set - put @s into a set of sessions, or take it out. */
+/* sw_session_set - add @s to a set of sessions, or remove it. */
 static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	const struct sw_session *s, bool is_in)
 {
@@ -15,9 +15,9 @@ static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
 	*word = is_in ? *word | bit : *word & ~bit;
 }
 
-/* sw_session_touch, sw_job_touch - note that a session, or each session of a
- * job, may have something new to send, or less.  sw_server_look looks at them
- * when the burst or the tick ends. */
+/* sw_session_touch, sw_job_touch - note that the results to send may have
+ * changed for a session, or for each session of a job.  sw_server_look checks
+ * these sessions at the end of the burst or the tick. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
 	sw_session_set(s->srv->touched, s, true);
@@ -29,12 +29,12 @@ static inline void sw_job_touch(const struct sw_job *job)
 		job->srv->touched[i] |= job->here[i];
 }
 
-/* sw_server_look - look at each marked session once: find the class of its most
- * urgent result, whether an ACK is due, and its next timer.  Called at the end
- * of every call that handles frames or timers. */
+/* sw_server_look - check each marked session once: find the class of its most
+ * urgent result, whether an ACK is due, and its next timer.  Call at the end of
+ * each burst and tick. */
 void sw_server_look(struct sw_server *srv);
 
-/* sw_session_note_timer - bring the session's next look forward if a frame has
+/* sw_session_note_timer - move the session's next tick forward if a frame has
  * made a timer earlier. */
 static inline void sw_session_note_timer(const struct sw_session *s)
 {
@@ -49,8 +49,8 @@ static inline void sw_session_owe(struct sw_session *s, enum sw_owed what)
 	sw_peer_owe(&s->peer, what);
 }
 
-/* sw_session_offer - note that its most urgent result is of @class;
- * SW_N_CLASSES: none.
+/* sw_session_offer - note that the session's most urgent result is of @class;
+ * SW_N_CLASSES: no result.
  * sw_session_refresh - find that class and note it. */
 static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 {
@@ -64,8 +64,8 @@ static inline void sw_session_offer(struct sw_session *s, uint32_t class)
 
 void sw_session_refresh(struct sw_session *s);
 
-/* sw_session_answer - put @a into the next ANSWER; drops it if too many wait.
- */
+/* sw_session_answer - put @a into the next ANSWER; drop it if too many answers
+ * wait. */
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a);
 
 /* sw_session_of - return the session of a peer.
@@ -80,20 +80,21 @@ static inline struct sw_session *sw_session_of(struct sw_peer *p)
 void sw_session_fate(void *ctx, const struct sw_sent *const *sent, uint32_t n,
 	enum sw_fate fate);
 
-/* sw_session_fail - tell this worker that it cannot continue.  Returns false.
- */
+/* sw_session_fail - tell this worker that it cannot continue; the first fault
+ * counts.  Returns false. */
 bool sw_session_fail_for(struct sw_session *s, const struct sw_fault *why);
 bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* sw_server_reply - answer a sender without a session; drops the reply if too
- * many wait, since the sender will ask again.
- * @seal  the keys of the session that it had, for a tag; NULL: none */
+/* sw_server_reply - answer a sender without a session; drop the reply if too
+ * many replies wait, since the sender will ask again.
+ * @seal  the keys of the sender's former session, to tag the reply; NULL: no
+ *        tag */
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload);
 
-/* sw_server_may_log - may a line of @kind about a stranger at @ip be logged
- * now? If so, others must wait. */
+/* sw_server_may_log - return whether to log a line of @kind about a stranger at
+ * @ip now.  If true, further lines of @kind about @ip wait for SW_QUIET_S. */
 bool sw_server_may_log(
 	struct sw_server *srv, struct sw_ip ip, enum sw_line_kind kind);
 

@@ -1,10 +1,11 @@
 /* share.c - divide a server among jobs: memory, and bandwidth under load.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Results leave by weight (drr.h).  Pushes arrive as fast as their senders'
- * windows allow, and queues in a switch or a ring serve them in order of
- * arrival.  So the windows of active jobs are in proportion to their weights,
- * whatever the number of members.  A job that is alone has the whole window. */
+ * The server sends results by weight (drr.h).  Pushes arrive as fast as their
+ * senders' windows allow, and queues in a switch or a ring serve pushes in
+ * order of arrival.  So the server sets the windows of active jobs in
+ * proportion to their weights, for any number of members.  If one job alone is
+ * active, it has the whole window. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "engine/server/share.h"
 
 enum {
-	LOOK_NS = 1000000,    /* between two looks at which jobs are active */
+	LOOK_NS = 1000000,    /* between two checks for active jobs */
 	ACTIVE_NS = 20000000, /* since the last fold */
 	FRAMES_MIN = 2,       /* in the smallest window */
 };
@@ -100,7 +101,7 @@ bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX])
 		give_bytes(&job->quota, need);
 		whose[0] = 0;
 	}
-	/* Round the need up and the rest down. */
+	/* Round the need up and the remainder down. */
 	snprintf(text, SW_TEXT_MAX,
 		"quota%s: the tensors need %llu MiB, %llu of %llu MiB are left",
 		whose, (unsigned long long)((need + mib - 1) / mib),
@@ -172,7 +173,8 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 		if (!s)
 			continue;
 		s->peer.tick_at_ns = 0;
-		srv->tick_at_ns[i] = 0; /* it may owe an ACK earlier */
+		srv->tick_at_ns[i] =
+			0; /* a smaller window makes an ACK due earlier */
 		if (active >> sw_job_index(s->job) & 1)
 			bytes = sw_max64(whole * flow_weight(s->job) / most,
 				FRAMES_MIN * s->job->params.payload);

@@ -12,18 +12,18 @@ void sw_share_open(struct sw_job *job, const char *name);
 bool sw_share_take(struct sw_job *job, uint64_t need, char text[SW_TEXT_MAX]);
 /* sw_share_give - return @bytes to both quotas. */
 void sw_share_give(struct sw_job *job, uint64_t bytes);
-/* sw_share_tick - find out which jobs are active, and divide the windows;
- * returns when to look again. */
+/* sw_share_tick - find the active jobs, and divide the windows among them;
+ * returns when to call again. */
 uint64_t sw_share_tick(struct sw_server *srv);
 
-/* sw_places_note - note that a session or JOIN has taken or left index @i,
- * which bounds all loops over indices.
- * sw_sessions_note - do so for a session, and divide the grants anew. */
+/* sw_places_note - call after a session or JOIN has taken or left index @i:
+ * update n_sessions, the bound of all loops over indices.
+ * sw_sessions_note - do so for a session, and divide the grants again. */
 void sw_places_note(struct sw_server *srv, uint32_t i);
 void sw_sessions_note(struct sw_server *srv, uint32_t i);
 
-/* sw_share_drop - drop the memory and quota reserved for a batch that is being
- * prepared, since the batch will not be declared again. */
+/* sw_share_drop - drop the memory and quota reserved for a batch in
+ * preparation.  Call when the batch will not be declared again. */
 void sw_share_drop(struct sw_job *job);
 
 #endif

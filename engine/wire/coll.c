@@ -1,4 +1,4 @@
-/* coll.c - the kernel that folds a collective's contributions.
+/* coll.c - choose the kernel that folds a collective's contributions.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/wire/coll.h"
 

@@ -1,11 +1,10 @@
-/* coll.h - collectives as frames name them: kinds and operations.
+/* coll.h - kinds and operations of collectives, as encoded in frames.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A group is a set of members; it opens streams, each an ordered sequence of
- * collectives (PROTOCOL.md 13).  Each chunk of a collective has members who
- * give bytes (from) and members who get the result (to), which follow from the
- * kind and from one member, the chunk's root.
- */
+ * A group is a set of members.  It opens streams; each stream is an ordered
+ * sequence of collectives (PROTOCOL.md 13).  The kind of a collective and the
+ * root of a chunk, one member, determine which members contribute bytes to the
+ * chunk (from) and which members get its result (to). */
 #ifndef SW_ENGINE_WIRE_COLL_H
 #define SW_ENGINE_WIRE_COLL_H
 
@@ -43,9 +42,9 @@ static inline bool sw_coll_is_sum(enum sw_coll_kind kind)
 	       kind == SW_REDUCE || kind == SW_BARRIER;
 }
 
-/* sw_coll_from, sw_coll_to - return the members that give bytes to a chunk of
- * @root in a group of @members, and the members that get its result. The only
- * giver of a copy needs no result. */
+/* sw_coll_from, sw_coll_to - return the members that contribute bytes to a
+ * chunk of @root in a group of @members, and the members that get its result.
+ * The root of a copy gets no result. */
 static inline uint64_t sw_coll_from(
 	enum sw_coll_kind kind, uint64_t members, uint32_t root)
 {
@@ -63,8 +62,8 @@ static inline uint64_t sw_coll_to(
 /* Fold src[i] into acc[i], as in sw_sum_ops. */
 typedef void sw_fold_fn(void *acc, const void *src, size_t n);
 
-/* sw_coll_fold - return the function of operation @op; NULL: these elements
- * have none. */
+/* sw_coll_fold - return the function of operation @op; NULL: not defined for
+ * these elements. */
 sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
 
 /* sw_coll_has - return whether the combination is valid: kinds that only copy
@@ -73,10 +72,11 @@ sw_fold_fn *sw_coll_fold(const struct sw_sum_ops *ops, uint32_t op);
 bool sw_coll_has(
 	const struct sw_sum *sum, uint32_t kind, uint32_t op, uint32_t dtype);
 
-/* sw_coll_group_bytes - return the length of the group's name in a stream's. */
+/* sw_coll_group_bytes - return the length of the group's name in a stream's
+ * name. */
 size_t sw_coll_group_bytes(const char *name);
 
-/* sw_coll_last - return the part of a stream's name behind its last '/'. */
+/* sw_coll_last - return the part of a stream's name after the last '/'. */
 const char *sw_coll_last(const char *name);
 
 #endif

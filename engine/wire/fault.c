@@ -1,4 +1,4 @@
-/* fault.c - the sentences about faults: the only place that makes them.
+/* fault.c - turn faults into sentences; no other file does.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/wire/fault.h"
 
@@ -114,8 +114,8 @@ static const char *call_text(const struct sw_fault_call *c, char out[32])
 	return out;
 }
 
-/* Count and root are compared by one tag, so it may be unknown which of the two
- * differs. */
+/* Describe calls that differ in count or root.  Members compare both by one
+ * tag, so it may be unknown which of the two differs. */
 static void say_called(const struct sw_fault_call *a,
 	const struct sw_fault_call *b, const char *what, char *out)
 {

@@ -61,10 +61,10 @@ static const struct {
 enum verdict {
 	RIGHT,
 	SHORT,   /* shorter than a header */
-	FOREIGN, /* not ours */
+	FOREIGN, /* wrong magic */
 	VERSION, /* unknown version */
 	TYPE,    /* no such type, flag or class */
-	LENGTH,  /* payload_len is not the payload's, or the type forbids it */
+	LENGTH,  /* payload_len is wrong, or invalid for the type */
 };
 
 static enum verdict check_type(const struct sw_header *h)
@@ -95,8 +95,8 @@ static enum verdict check_type(const struct sw_header *h)
 }
 
 /* Decode a header.  @out is valid only if the verdict is RIGHT.  *known is the
- * first word of the last good header: a header that begins alike needs fewer
- * checks. */
+ * first word of the last good header: a header that starts with the same word
+ * needs fewer checks. */
 static inline enum verdict decode(const uint8_t *data, uint32_t len,
 	struct sw_header *out, uint64_t *known, bool is_raw)
 {
@@ -141,7 +141,7 @@ static void count_bad(enum verdict verdict, struct sw_stats *st)
 	sw_count(counters[verdict], 1);
 }
 
-/* Has a control frame the CRC of its payload? */
+/* Return whether a control frame's payload matches its CRC. */
 static inline bool is_intact(
 	const struct sw_rx_frame *f, const struct sw_header *h)
 {

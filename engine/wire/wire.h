@@ -6,9 +6,9 @@
  * the header, the payload starts at byte 96 of the frame, which a port places
  * on a 64-byte boundary.
  *
- * If you add a type: give it a row in frame_rules (wire.c), a handler in
- * server.c or worker.c, a section in PROTOCOL.md, and a case in unit_wire.c.
- */
+ * If you add a type: add a row to frame_rules (wire.c), a handler in the server
+ * (server_rx.c) or the worker, a section to PROTOCOL.md, and a case to
+ * unit_wire.c. */
 #ifndef SW_ENGINE_WIRE_WIRE_H
 #define SW_ENGINE_WIRE_WIRE_H
 
@@ -26,29 +26,31 @@ enum {
 	SW_MAGIC = 0x4d53,  /* "SM" */
 	SW_VERSION_MIN = 1, /* protocol versions that this code speaks */
 	SW_VERSION_MAX = 1,
-	/* Bytes of a quantum, the unit of credit: 65 on the wire, of which 64
-	 * are payload in the largest frame. */
+	/* Bytes of a quantum, the unit of credit: 65 on the wire.  In the
+	 * largest frame, 64 of these are payload. */
 	SW_QUANTUM = 64,
 	SW_QUANTUM_WIRE = 65,
 	/* Least quanta of a frame with a payload: a receiver's buffers hold
 	 * fewer small frames than their bytes suggest. */
 	SW_QUANTA_MIN = 16,
-	/* Headers of a frame on the wire, from preamble to gap. */
+	/* Bytes of a frame on the wire besides its payload: headers, preamble,
+	 * gap. */
 	SW_WIRE_REST_BYTES = 120,
 };
 
-/* Data frames that one peer gets in a row, which share the decision, the
- * lookups and the pass that makes their tags. */
+/* Data frames that an engine sends to one peer in a row.  They share the
+ * decision, the lookups and the pass that computes their tags. */
 enum { SW_RUN = 16 };
 
 #define SW_KEY_NONE UINT32_MAX
 
-/* A key has an index in its low bits and a generation above. A new user of an
- * index gets a later generation, so that a job never reuses a key. */
+/* The low bits of a key are an index, the high bits a generation.  Each new
+ * user of an index gets a later generation, so that a job never reuses a key.
+ */
 enum {
 	SW_KEY_BITS = 12,
 	SW_KEY_INDICES = 1 << SW_KEY_BITS,
-	/* generations; the last one contains SW_KEY_NONE and is not used */
+	/* generations; SW_KEY_NONE is in the last one, which is unused */
 	SW_KEY_GENERATIONS = (1 << (32 - SW_KEY_BITS)) - 1,
 };
 
@@ -57,7 +59,7 @@ static inline uint32_t sw_key_index(uint32_t key)
 	return key & (SW_KEY_INDICES - 1);
 }
 
-/* Priority of a tensor whose user gives none: its key, so that tensors go in
+/* Priority of a tensor without a given priority: its key, so that tensors go in
  * the order in which the job first declared them. */
 #define SW_PRIORITY_BY_USE UINT32_MAX
 
@@ -66,8 +68,8 @@ static inline uint32_t sw_priority_of(uint32_t declared, uint32_t key)
 	return declared == SW_PRIORITY_BY_USE ? key : declared;
 }
 
-/* sw_class_of - return the class for a priority: 0, 1-2, 3-6, 7-14, … so that
- * classes distinguish the first layers best, whose results are needed first. */
+/* sw_class_of - return the class for a priority: 0, 1-2, 3-6, 7-14, … So
+ * classes are finest for the first layers, whose results are needed first. */
 static inline uint8_t sw_class_of(uint32_t priority)
 {
 	uint32_t log2 = 63 - (uint32_t)__builtin_clzll(priority + 1ULL);
@@ -95,11 +97,10 @@ enum sw_frame_type {
 	SW_PUSH = 16,      /* worker: one contribution to one chunk */
 	SW_RESULT = 17,    /* server: the sum of one chunk */
 	SW_ACK = 18,       /* either: packet numbers received */
-	SW_QUERY = 19,     /* worker: up to 64 chunks with late results */
+	SW_QUERY = 19,     /* worker: ask for up to 64 late results */
 	SW_ANSWER = 20,    /* server: why a queried chunk has no result yet */
-	SW_WANT = 21,      /* worker: ask for results of a stream without giving
-			      bytes */
-	SW_PROBE = 22,     /* either: is a frame of this size carried? */
+	SW_WANT = 21,  /* worker: ask for results of a stream, give no bytes */
+	SW_PROBE = 22, /* either: test if the path carries this size */
 	SW_N_TYPES = 23,
 };
 
@@ -131,9 +132,9 @@ enum sw_round_kind {
 	SW_N_ROUND_KINDS = 2,
 };
 
-/* Tensor: a sum per round, or a value that the servers keep (async.h). Job:
- * whether it may have asynchronous tensors and continue without members that
- * have died. */
+/* Of a tensor: a sum per round, or a value that the servers keep (async.h).  Of
+ * a job: whether it may have asynchronous tensors and continues without members
+ * that have died. */
 enum sw_mode {
 	SW_MODE_SYNC = 0,
 	SW_MODE_ASYNC = 1,
@@ -146,18 +147,19 @@ const char *sw_mode_name(uint32_t mode);
 
 enum sw_frame_flag {
 	SW_FLAG_NO_CRC = 1, /* data payload without CRC (job option) */
-	SW_FLAG_RETX = 2,   /* sent before; for counters only */
+	SW_FLAG_RETX = 2,   /* retransmitted; for counters only */
 	SW_FLAG_ACK = 4,    /* data: acknowledge at once */
-	SW_FLAG_CIPHER = 8, /* encrypted payload; informs observers */
-	/* PUSH: unit of the backlog field, 0…15: number of binary digits of the
-	 * quanta that the sender still has to push on this flow. */
+	SW_FLAG_CIPHER = 8, /* encrypted payload; only for observers */
+	/* PUSH: unit of the backlog field, 0…15: the number of binary digits of
+	 * the quanta left to push on this flow. */
 	SW_FLAG_BACKLOG = 16,
-	/* RESULT, encrypted: unit of the lowest 4 bits of its key's era. */
+	/* RESULT, encrypted: unit of the field with the lowest 4 bits of its
+	 * key's era. */
 	SW_FLAG_ERA = 16,
 };
 
-/* sw_quanta - return the quanta of a frame with @bytes of payload, by its
- * length on the wire.  A frame without payload is free. */
+/* sw_quanta - return the quanta of a frame with @bytes of payload, from its
+ * length on the wire.  A frame without payload costs none. */
 static inline uint32_t sw_quanta(uint32_t bytes)
 {
 	uint32_t n = (bytes + SW_WIRE_REST_BYTES + SW_QUANTUM_WIRE - 1) /
@@ -175,8 +177,8 @@ static inline uint8_t sw_backlog_flags(uint64_t quanta)
 	return (uint8_t)(SW_FLAG_BACKLOG * (digits < 15 ? digits : 15));
 }
 
-/* sw_flags_backlog - return the largest backlog that @flags can mean, below
- * 2^15, that is, 2 MiB. */
+/* sw_flags_backlog - return the largest backlog in quanta that @flags can mean,
+ * below 2^15 (2 MiB). */
 static inline uint32_t sw_flags_backlog(uint8_t flags)
 {
 	return (1u << flags / SW_FLAG_BACKLOG) - 1;
@@ -188,10 +190,11 @@ enum {
 };
 
 /* sw_session_seed - return the seed that binds headers to a session: 32 bits of
- * the nonce of its JOIN, which both ends know before its first frame. A header
- * carries its CRC xor the seed, and the receiver compares the remainder with
- * the session's seed. So frames of an earlier run, or of an earlier session
- * with the same id, are dropped like damaged ones. */
+ * the nonce of its JOIN, which both ends know before the session's first frame.
+ * A header carries its CRC xor the seed, and the receiver compares the
+ * remainder with the session's seed.  So the receiver drops frames of an
+ * earlier run, or of an earlier session with the same id, like damaged frames.
+ */
 static inline uint32_t sw_session_seed(uint64_t nonce)
 {
 	return (uint32_t)(nonce ^ nonce >> 32);
@@ -207,8 +210,8 @@ static inline void sw_header_seal(struct sw_header *h)
 	h->head_crc ^= sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
-/* sw_epoch_seed - return 32 bits of a job's epoch, which seed the CRCs of its
- * payloads, so that runs of a job on the same ports differ. */
+/* sw_epoch_seed - return 32 bits of a job's epoch.  They seed the CRCs of the
+ * job's payloads, so that runs of a job on the same ports differ. */
 static inline uint32_t sw_epoch_seed(uint64_t epoch)
 {
 	return (uint32_t)(epoch ^ epoch >> 32);
@@ -216,44 +219,44 @@ static inline uint32_t sw_epoch_seed(uint64_t epoch)
 
 /* sw_data_crc - return the CRC32C of a data payload, seeded with the run's
  * @seed (sw_epoch_seed) and its place in the job (key, round and chunk of @h).
- * Intact bytes in the wrong place or of an earlier run fail. Seeding is
- * equivalent to adding @seed to the key. */
+ * So intact bytes in the wrong place or of an earlier run fail the check.
+ * Seeding is equivalent to adding @seed to the key. */
 static inline uint32_t sw_data_crc(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
 	return sw_crc32c_both(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
-/* sw_data_crc_far - like sw_data_crc, for bytes that are not in this core's
- * cache: of a received frame or of a client. */
+/* sw_data_crc_far - like sw_data_crc, for bytes outside this core's cache: of a
+ * received frame or a client. */
 static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
 	const void *payload, uint32_t len)
 {
 	return sw_crc32c_both_far(seed, &h->key, SW_PLACE_BYTES, payload, len);
 }
 
-/* sw_frames_open - check each frame of a burst before its session is looked up:
- * its own consistency, and the payload's CRC of control frames. Fills @heads;
- * type 0 means dropped, and the reason is counted. The header's CRC is not
- * judged yet: head_crc becomes the seed that the frame was sealed with.
- * HELLO and JOIN of any version pass: JOIN carries the range of versions, and
- * an error that names both answers it. All headers are read before the first
- * frame is handled, because the frames are in no cache of this core yet; the
- * next ones are prefetched meanwhile. */
+/* sw_frames_open - check each frame of a burst before the lookup of its
+ * session: its own consistency, and a control frame's payload CRC.  Fills
+ * @heads; type 0: dropped, and the reason counted.  The caller must still check
+ * the header's CRC: sets head_crc to the seed that the frame was sealed with.
+ * HELLO and JOIN of any version pass: JOIN carries the range of versions, so
+ * that the server can answer with an error that names both ranges.  Reads all
+ * headers before the caller handles the first frame, and prefetches ahead,
+ * because the frames are in no cache of this core yet. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 
-/* sw_frames_open_raw - do so at an engine with keys, where a session says
- * whether its frames have CRCs or a tag: neither is looked at.
- * sw_frame_judge - do the rest for a frame with CRCs.  False: its payload has
- * another one. */
+/* sw_frames_open_raw - do so at an engine with keys, where the session decides
+ * whether its frames have CRCs or a tag: check neither.
+ * sw_frame_judge - then check a frame with CRCs, once its session is known.
+ * False: the payload's CRC is wrong. */
 void sw_frames_open_raw(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, struct sw_stats *st);
 bool sw_frame_judge(const struct sw_rx_frame *f, struct sw_header *h);
 
-/* sw_frame_fill - complete a frame for a port. The caller has filled in the
- * header except the version, the fields of sw_header_seal, and a control
- * frame's payload CRC. @payload as in sw_tx_frame.
+/* sw_frame_fill - complete a frame for a port.  The caller has filled in the
+ * header, except the version, the fields of sw_header_seal, and a control
+ * frame's payload CRC.  @payload is as in sw_tx_frame.
  * sw_frames_note - count @n frames of @bytes including their headers.
  * sw_frame_build - do both. */
 static inline void sw_frame_address(struct sw_tx_frame *out, struct sw_path to,
@@ -281,7 +284,7 @@ static inline void sw_frame_fill(struct sw_tx_frame *out, struct sw_path to,
 	sw_header_seal(h);
 }
 
-/* sw_frame_fill_data - do so for a data frame whose payload and is_stable are
+/* sw_frame_fill_data - do so for a data frame; payload and is_stable must be
  * set. */
 static inline void sw_frame_fill_data(
 	struct sw_tx_frame *out, struct sw_path to, uint16_t way)
@@ -296,17 +299,17 @@ static inline void sw_frame_fill_data(
 	sw_header_seal(h);
 }
 
-/* Frames of one keyed session, up to SW_RUN, that get their tags in one pass.
+/* Up to SW_RUN frames of one keyed session, which get their tags in one pass.
  */
 struct sw_tagging {
 	uint32_t n;
 	struct sw_tx_frame *frames[SW_RUN];
-	uint8_t blocks[SW_RUN][SW_PRF_BYTES]; /* what tags cover */
+	uint8_t blocks[SW_RUN][SW_PRF_BYTES]; /* bytes that tags cover */
 };
 
-/* sw_frame_seal - complete a frame of a keyed session, except its tag, which
- * sw_frames_tag sets in the place of both CRCs.  Returns the place for the hash
- * of its payload, SW_POLYVAL_BLOCK bytes. */
+/* sw_frame_seal - complete a frame of a keyed session, except its tag:
+ * sw_frames_tag puts the tag in place of both CRCs.  Returns where the caller
+ * must write the hash of the payload, SW_POLYVAL_BLOCK bytes. */
 static inline uint8_t *sw_frame_seal(struct sw_tx_frame *out, struct sw_path to,
 	const void *payload, bool is_stable, struct sw_tagging *t)
 {
@@ -325,7 +328,7 @@ static inline void sw_frames_tag(struct sw_seal *seal, struct sw_tagging *t)
 {
 	uint64_t tags[SW_RUN];
 
-	/* Not before: wide loads wait for the narrow stores of a header. */
+	/* Not earlier: wide loads stall on the narrow stores to a header. */
 	for (uint32_t i = 0; i < t->n; i++)
 		sw_seal_block(
 			t->blocks[i], t->frames[i]->head, seal->direction);
@@ -337,7 +340,7 @@ static inline void sw_frames_tag(struct sw_seal *seal, struct sw_tagging *t)
 	t->n = 0;
 }
 
-/* sw_frame_tag - complete one frame, under the hash key of its direction. */
+/* sw_frame_tag - complete one frame, with the hash key of its direction. */
 static inline void sw_frame_tag(struct sw_tx_frame *out, struct sw_path to,
 	const void *payload, bool is_stable, struct sw_seal *seal)
 {
@@ -366,34 +369,34 @@ static inline void sw_frame_build(struct sw_tx_frame *out, struct sw_path to,
  * payload_crc (plain CRC32C) covers them. */
 struct sw_hello {
 	uint64_t nonce;  /* worker's; echoed */
-	uint64_t key_id; /* names the sender's secret; 0: none */
+	uint64_t key_id; /* id of the sender's secret; 0: none */
 	uint8_t mac[16]; /* under that secret */
 	/* A question (PROTOCOL.md, section 14.8): does the server still know
-	 * this session of its own, at this UDP port of its own?  0: none. */
+	 * its session of this id at its UDP port @udp?  0: no question. */
 	uint32_t session;
 	uint16_t udp;
 	uint8_t pad[26]; /* an answer is never larger than its request */
 };
 
-/* To a HELLO with a good MAC, a MAC of 16 bytes follows. */
+/* In the answer to a HELLO with a good MAC, a MAC of 16 bytes follows. */
 struct sw_cookie {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint8_t landed;       /* lcore on which the HELLO landed */
+	uint8_t landed;       /* lcore that received the HELLO */
 	uint8_t is_misrouted; /* another source port may reach the right lcore
 			       */
 	uint8_t pad[2];
-	uint32_t unknown; /* the session that the HELLO asked for, if the server
-			     does not know it; else 0 */
+	uint32_t unknown; /* the session that the HELLO asked about, if unknown
+			     to the server; else 0 */
 };
 
 struct sw_join {
 	uint64_t nonce;
 	uint64_t cookie;
-	uint64_t key_id;  /* 0: none; else what follows is sealed
+	uint64_t key_id;  /* 0: none; else the fields below are sealed
 			     (engine/peer/handshake.h) */
 	uint64_t epoch;   /* 0 to the coordinator, else the coordinator's */
-	uint32_t session; /* worker's, for the frames that it receives */
+	uint32_t session; /* worker's id, in frames to the worker */
 	uint8_t version_min, version_max;
 	uint16_t member, n_members, n_local;
 	uint16_t server_i, n_servers; /* the receiver's place in the list */
@@ -416,7 +419,7 @@ struct sw_join {
 
 struct sw_accept {
 	uint64_t nonce;
-	uint32_t session; /* server's, for the frames that it receives */
+	uint32_t session; /* server's id, in frames to the server */
 	uint8_t version;
 	uint8_t is_encrypted; /* as in the JOIN */
 	uint16_t payload;     /* the largest that the server's port carries */
@@ -426,7 +429,7 @@ enum sw_job_state {
 	SW_JOB_FORMING,
 	SW_JOB_RUNNING,
 	SW_JOB_FAILED,
-	SW_JOB_PROBING, /* all have joined and probe their paths */
+	SW_JOB_PROBING, /* all have joined, and probe their paths */
 };
 
 struct sw_status {
@@ -435,7 +438,7 @@ struct sw_status {
 	uint8_t policy;   /* policy of the tuning below, enum sw_policy_id */
 	uint16_t member;  /* with why: the member at fault */
 	uint16_t size;    /* PROBING, RUNNING: sum of n_local */
-	uint16_t first;   /* the same: rank of the receiver's local rank 0 */
+	uint16_t first;   /* likewise: rank of the receiver's local rank 0 */
 	uint16_t payload; /* RUNNING: bytes of a full chunk */
 	uint16_t pad;
 	/* Newest tuning of the job; number 0: the tuning of the JOINs. */
@@ -443,8 +446,8 @@ struct sw_status {
 	uint64_t part_bytes, credit_bytes; /* 0: the policy's */
 	uint64_t epoch;                    /* of the job */
 	uint16_t n_local[SW_MAX_MEMBERS];  /* PROBING, RUNNING: each member's */
-	/* FAILED: why; RUNNING: of the last death, if there was one.  FORMING:
-	 * its text says which members are missing. */
+	/* FAILED: the reason; RUNNING: the fault of the last death, if any;
+	 * FORMING: the text names the missing members. */
 	struct sw_fault why;
 };
 
@@ -462,18 +465,18 @@ enum { SW_DECLARE_MAX = 64 };
 
 struct sw_declare_head {
 	uint16_t n;
-	uint16_t payload; /* the job's, which a server may learn here */
+	uint16_t payload; /* the job's, which a server may learn from here */
 	uint16_t pad[2];
 };
 
 struct sw_declare_item {
 	union {
-		struct { /* tensor, and fields that all items have */
+		struct { /* tensor; stream has the same common fields */
 			uint64_t n_elems;
-			uint32_t key;      /* SW_KEY_NONE: the coordinator
-					      assigns one */
-			uint32_t first;    /* the coordinator's answer; to the
-					      coordinator 0 */
+			uint32_t key;   /* SW_KEY_NONE: the coordinator
+					   assigns one */
+			uint32_t first; /* as the coordinator answered; to the
+					   coordinator 0 */
 			uint32_t priority; /* or SW_PRIORITY_BY_USE */
 			uint8_t dtype;
 			uint8_t mode;      /* enum sw_mode */
@@ -481,12 +484,12 @@ struct sw_declare_item {
 					      no padding */
 		};
 		struct {                  /* stream */
-			uint64_t members; /* members of the group, a bit each */
+			uint64_t members; /* members of the group, as bits */
 			uint32_t key;
 			union {
 				/* To the coordinator: CRC32C of the group's
-				 * ranks; to the others: its identifier, the key
-				 * of its first stream. */
+				 * ranks.  To other servers: the group's id,
+				 * which is the key of its first stream. */
 				uint32_t ranks_crc, group;
 			};
 			uint32_t priority;
@@ -499,7 +502,8 @@ struct sw_declare_item {
 
 struct sw_declared {
 	uint16_t n;
-	/* 1: the last of the n items was refused, which ends the batch. */
+	/* 1: the server refused the last of the n items, which ends the batch.
+	 */
 	uint16_t is_refused;
 	uint16_t pad[2];
 	/* n keys and n firsts (engine/sched/place.h) follow, uint32_t each;
@@ -514,15 +518,14 @@ struct sw_sack {          /* an ACK holds one per space with new frames */
 	uint8_t class, pad;
 	uint16_t delay_us; /* since the largest arrived */
 	uint16_t gap_us;   /* longest recent gap in the receiver's polling */
-	uint16_t n_marked; /* frames of the space that came marked, cumulative
-			    */
+	uint16_t n_marked; /* marked frames received in the space, cumulative */
 };
 
 enum sw_answer_kind {
-	SW_ANSWER_WAIT, /* folded, other members are missing */
+	SW_ANSWER_WAIT, /* folded; other members are missing */
 	SW_ANSWER_NEED, /* not folded: push again, even if it was ACKed */
-	SW_ANSWER_GONE, /* released: the member holds the result or never will
-			 */
+	SW_ANSWER_GONE, /* released: the member has the result, or will never
+			   get it */
 	SW_ANSWER_CRC,  /* the push failed its payload's CRC */
 	SW_ANSWER_BASE, /* stream: the base of its window */
 };

@@ -36,7 +36,8 @@ void sw_agent_error_remove(const char *socket)
 	unlink(path_of(socket, path));
 }
 
-/* In one write of one size, so that no end of a longer text stays. */
+/* Always write the full size in one call, so that no tail of a longer text
+ * remains. */
 void sw_agent_error_write(int fd, const char *text)
 {
 	char all[SW_EDGE_TEXT_BYTES] = "";

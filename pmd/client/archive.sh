@@ -1,11 +1,11 @@
 #!/bin/sh
-# archive.sh - make libsumwire.a, in which only what is SW_API can be linked to
+# archive.sh - make libsumwire.a, in which only SW_API names can be linked to
 # SPDX-License-Identifier: BSD-3-Clause
 #
 #   archive.sh OBJCOPY AR OUT INNER CC...
 #
-# One object of all of INNER, whose hidden symbols become local: other programs
-# may have functions of the same names.
+# Link all of INNER into one object and make its hidden symbols local, because
+# programs may have functions of the same names.
 set -e
 objcopy=$1 ar=$2 out=$3 inner=$4
 shift 4

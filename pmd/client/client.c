@@ -1,11 +1,10 @@
-/* client.c - libsumwire: a client's lock, how its threads sleep, error texts.
+/* client.c - libsumwire: a client's lock, sleep and wake-up, error texts.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * Each sw_* call locks the client first.  One thread at a time leads: it alone
  * reads the agent's socket and bell, and it sleeps without the lock.  The other
  * threads sleep on a condition until the leader changes something
- * (client_turn.c).
- */
+ * (client_turn.c). */
 #include "pmd/client/client.h"
 
 #include <poll.h>
@@ -15,10 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Threads of one client may fail at once; sw_open that fails leaves none. */
+/* Per thread, because several threads of a client may fail at once, and after a
+ * failed sw_open no client exists. */
 static _Thread_local struct {
 	char text[2 * SW_EDGE_TEXT_BYTES];
-	struct sw_edge_why why; /* its conflict, if that is not NONE */
+	struct sw_edge_why why; /* the conflict, if not NONE */
 } error;
 
 const char *sw_last_error(const struct sw_client *c)
@@ -191,8 +191,8 @@ void sw_client_call_watchers(struct sw_client *c)
 		pthread_cond_broadcast(&c->turn.done);
 }
 
-/* Wake only threads that have something to do: any other would take the core of
- * a busy thread, as often as threads take turns. */
+/* Wake only threads that have something to do: at every turn, any other thread
+ * could take the core of a busy thread. */
 void sw_client_changed(struct sw_client *c)
 {
 	if (c->turn.n_waiting)
@@ -266,7 +266,7 @@ bool sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns)
 void sw_client_lead(struct sw_client *c)
 {
 	if (c->turn.has_leader)
-		sw_client_kick(c); /* once: it may wait for the agent itself */
+		sw_client_kick(c); /* once: it may await an answer itself */
 	while (c->turn.has_leader) {
 		c->turn.n_claims++;
 		sw_client_wait_changed(
@@ -294,8 +294,8 @@ void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag)
 		sw_edge_bell_write(c->bell);
 }
 
-/* Whether more of a growing tensor is summed, since it was noted last, or
- * something has ended. */
+/* Return whether a growing tensor has new sums since n_summed was noted, or a
+ * call has ended. */
 static bool has_ended_some(const struct sw_client *c)
 {
 	return !sw_spsc_is_empty(&c->completions) ||

@@ -1,4 +1,4 @@
-/* client.h - libsumwire: a client, its lock, how its threads sleep.
+/* client.h - libsumwire: a client, its lock, and sleep and wake-up of threads.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CLIENT_CLIENT_H
 #define SW_PMD_CLIENT_CLIENT_H
@@ -13,7 +13,7 @@
 #include "pmd/client/segment.h"
 #include <sumwire/sumwire.h>
 
-/* The lock, and which thread leads (client_turn.c). */
+/* The lock, and the state of the leading thread (client_turn.c). */
 struct sw_turn {
 	pthread_mutex_t lock;         /* protects the client */
 	pthread_cond_t changed, work; /* work: for the library's thread */
@@ -24,13 +24,13 @@ struct sw_turn {
 	uint32_t n_users;             /* threads that wait for handles */
 	uint32_t n_pollers;           /* users that spin */
 	bool has_leader;
-	bool is_asleep; /* the leader is, until a kick */
+	bool is_asleep; /* the leader sleeps, until a kick */
 	bool has_thread, is_ending;
 	bool is_idle;      /* the thread waits for work */
-	uint64_t until_ns; /* time at which the thread wakes by itself */
+	uint64_t until_ns; /* when the thread wakes by itself */
 	pthread_t thread;
 	int kick_fd, event_fd; /* event_fd -1: not requested */
-	uint32_t n_summed;     /* as the last leader saw it */
+	uint32_t n_summed;     /* n_summed as the last leader saw it */
 };
 
 struct sw_tensor {
@@ -41,13 +41,12 @@ struct sw_tensor {
 	uint64_t handle; /* last handle */
 	enum sw_tensor_state state;
 	int status;       /* status of SW_TENSOR_ENDED */
-	bool needs_value; /* asynchronous, and no value was broadcast yet */
+	bool needs_value; /* asynchronous, and no value broadcast yet */
 	uint32_t id;      /* the agent's id (edge.h) */
-	uint32_t i;       /* index: counted in the order of declaration */
+	uint32_t i;       /* index, in the order of declaration */
 	uint64_t bytes;
-	uint32_t old_round; /* growing tensor: round in its granules before the
-			       call */
-	uint64_t memory_bytes; /* bytes of sw_alloc memory; 0: it is a tensor */
+	uint32_t old_round; /* growing: round in its granules before the call */
+	uint64_t memory_bytes; /* bytes of sw_alloc memory; 0: a tensor */
 	bool is_freed;         /* freed; its index may be reused */
 };
 
@@ -58,19 +57,20 @@ struct sw_client_batch {
 	char (*names)[SW_EDGE_NAME_BYTES];
 };
 
-/* An object that uses a client and is closed before it; others embed it. */
+/* A part of a client, such as a device, embedded in it.  sw_close closes the
+ * parts before the client. */
 struct sw_client_part {
 	struct sw_client_part *next;
 	void (*close)(struct sw_client_part *);
-	/* Unpin the stages at @base, whose memory is about to be unmapped.
-	 * Called without the lock, by one thread at a time. */
+	/* Unpin the stages at @base, because their memory is about to be
+	 * unmapped.  Called without the lock, by one thread at a time. */
 	void (*unpin)(struct sw_client_part *, const void *base);
 };
 
 struct sw_client {
-	struct sw_settings settings; /* its texts are copies: */
+	struct sw_settings settings; /* its texts are these copies */
 	char *agent, *agent_user;
-	char agent_path[SW_FOLDER_BYTES]; /* path if agent is only a name */
+	char agent_path[SW_FOLDER_BYTES]; /* if agent is only a name */
 	int sock, bell, error_fd;         /* error_fd: agent_error.h */
 	struct sw_segment control_segment;
 	struct sw_edge_control *control;
@@ -80,18 +80,18 @@ struct sw_client {
 	bool is_async;  /* the job is asynchronous */
 	char job[SW_EDGE_NAME_BYTES];
 	struct sw_launch launch;   /* rank and size from the environment */
-	struct sw_segment results; /* shared by several local ranks, to read */
+	struct sw_segment results; /* local ranks share it; read-only */
 
 	uint64_t n_pushes;     /* handles so far; they start at 1 */
 	uint32_t n_idle_polls; /* sw_poll without a completion */
-	/* A page that reads as zeros in a forked child, which is not attached.
-	 */
+	/* In its own page, which reads as zeros in a forked child: a child is
+	 * not attached. */
 	bool *is_ours;
 	int closed; /* the error of every later call, or 0 */
 
 	uint32_t n_tensors, n_batches;
 	uint32_t next_batch; /* counts declares, as the agent does */
-	uint32_t near;       /* as of sw_edge_declare */
+	uint32_t near;       /* as in sw_edge_declare */
 	struct sw_tensor *tensors[SW_EDGE_TENSORS];
 	uint32_t memories[SW_EDGE_TENSORS]; /* of sw_alloc */
 	uint32_t n_memories;
@@ -113,18 +113,18 @@ struct sw_client {
 
 /* --- errors --- */
 
-/* sw_client_fail - note the sentence of an error for sw_last_error of this
- * thread.  Returns @err. */
+/* sw_client_fail - store the sentence of an error for this thread's
+ * sw_last_error.  Returns @err. */
 int sw_client_fail(struct sw_client *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* sw_client_fail_for - note the sentence, and the conflict in @why, for
- * sw_last_conflict of this thread.  Returns @err. */
+/* sw_client_fail_for - store the sentence, and the conflict in @why for this
+ * thread's sw_last_conflict.  Returns @err. */
 int sw_client_fail_for(struct sw_client *c, int err,
 	const struct sw_edge_why *why, const char *text);
 
-/* sw_client_close - end the attachment: every later call returns @err and this
- * sentence.  A second call changes nothing. */
+/* sw_client_close - end the attachment: every later call returns @err, with
+ * this sentence.  A second call changes nothing. */
 void sw_client_close(struct sw_client *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -140,8 +140,8 @@ void sw_client_log(const struct sw_settings *s, const char *fmt, ...)
 /* sw_client_after_ms - return the time @ms from now. */
 uint64_t sw_client_after_ms(uint64_t ms);
 
-/* sw_client_wait_until_ns - return the time at which a wait that begins now has
- * exceeded wait_timeout_s. */
+/* sw_client_wait_until_ns - return the time at which a wait that begins now
+ * exceeds wait_timeout_s. */
 uint64_t sw_client_wait_until_ns(const struct sw_client *c);
 
 /* --- the lock --- */
@@ -161,33 +161,33 @@ int sw_client_enter(struct sw_client *c);
 
 /* --- leading --- */
 
-/* sw_client_lead - wait until no other thread leads, and lead: until
- * sw_client_follow this thread alone receives from the agent. */
+/* sw_client_lead - wait until no other thread leads, then lead: until
+ * sw_client_follow, only this thread receives from the agent. */
 void sw_client_lead(struct sw_client *c);
 void sw_client_follow(struct sw_client *c);
 
 /* sw_client_can_lead - return whether no thread leads, and no thread that waits
- * for a handle will lead at once. */
+ * for a handle is about to lead. */
 bool sw_client_can_lead(const struct sw_client *c);
 
-/* sw_client_has_work - return whether there is work that no waiting thread
- * does. */
+/* sw_client_has_work - return whether there is work that no waiting thread will
+ * do. */
 bool sw_client_has_work(const struct sw_client *c);
 
-/* sw_client_next_done - return the first collective that has ended, is not
- * reported and that no thread waits for; NULL if all are reported. */
+/* sw_client_next_done - return the first ended, unreported collective that no
+ * thread waits for; NULL: none. */
 struct sw_call *sw_client_next_done(const struct sw_client *c);
 
 /* --- sleep, without the lock --- */
 
 /* sw_client_sleep - let the leader sleep until the agent's socket is readable
  * (@events POLLIN) or writable (POLLOUT), until its bell, a kick or @until_ns.
- * Returns whether the socket is, or has hung up. */
+ * Returns whether the socket is ready, or has hung up. */
 bool sw_client_sleep(struct sw_client *c, short events, uint64_t until_ns);
 
-/* sw_client_doze - do the same, and have the agent ring the bell for ends and
- * sums; return at once if there is one already.  Returns false if the socket
- * has nothing. */
+/* sw_client_doze - do the same, and have the agent ring the bell for
+ * completions and sums; return at once if one is there already.  Returns false
+ * if the socket has nothing. */
 bool sw_client_doze(struct sw_client *c, short events, uint64_t until_ns);
 
 /* sw_client_wait_changed - let a thread that does not lead sleep until
@@ -198,18 +198,18 @@ void sw_client_wait_changed(struct sw_client *c, uint64_t until_ns);
  * finds work for it, or @until_ns. */
 void sw_client_wait_work(struct sw_client *c, uint64_t until_ns);
 
-/* sw_client_wait_done - let a watcher sleep until sw_client_changed finds a
- * collective that ended without a waiting thread, or that no thread leads, or
- * @until_ns.
- */
+/* sw_client_wait_done - let a watcher sleep until sw_client_changed finds that
+ * a collective without a waiting thread has ended, or that no thread leads, or
+ * until @until_ns. */
 void sw_client_wait_done(struct sw_client *c, uint64_t until_ns);
 
 /* --- wake --- */
 
-/* sw_client_changed - wake the threads that a change may concern. */
+/* sw_client_changed - wake the threads for which a change may matter. */
 void sw_client_changed(struct sw_client *c);
 
-/* sw_client_call_watchers - wake the watchers alone, if they have something. */
+/* sw_client_call_watchers - wake only the watchers, if one of them has
+ * something to do. */
 void sw_client_call_watchers(struct sw_client *c);
 
 /* sw_client_kick - wake the leader, if it sleeps. */
@@ -218,7 +218,7 @@ void sw_client_kick(struct sw_client *c);
 /* sw_client_call_thread - wake the leader and the threads that wait. */
 void sw_client_call_thread(struct sw_client *c);
 
-/* sw_client_ring - ring the agent's bell, if @flag says that the agent sleeps.
+/* sw_client_ring - ring the agent's bell if @flag says that the agent sleeps.
  */
 void sw_client_ring(const struct sw_client *c, _Atomic uint32_t *flag);
 

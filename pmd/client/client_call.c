@@ -2,13 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A collective goes to the agent in pieces of 1 MiB (client_form.h), each a
- * collective of its own there.  All members cut it alike, wherever their
- * buffers lie.  A buffer outside memory of sw_alloc is staged: its piece is
- * copied into shared memory before the piece is put, and the result out of it,
- * while other pieces are on the wire.  Each channel has its own stages: groups
- * that wait for each other's calls would otherwise wait for each other's
- * stages.
- */
+ * collective of its own there.  All members cut a collective alike, independent
+ * of where their buffers lie.  A buffer outside sw_alloc memory is staged: the
+ * library copies each piece into shared memory before it puts the piece, and
+ * copies the result out, while other pieces are on the wire.  Each channel has
+ * its own stages: groups that wait for each other's calls would otherwise also
+ * wait for each other's stages. */
 #include "pmd/client/client_call.h"
 
 #include <unistd.h>
@@ -19,9 +18,10 @@
 
 enum { PIECES_MAX = 16 }; /* most pieces of a channel at the agent */
 
-/* --- where the bytes of a piece lie --- */
+/* --- the places of a piece's bytes --- */
 
-/* The rows of args.parts are the stage's alone. */
+/* With args.parts, only the stage's side of the rows is valid; copy_parts
+ * copies. */
 static struct sw_rows rows_in(const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
@@ -57,8 +57,8 @@ static struct sw_edge_place_at behind(
 	return at;
 }
 
-/* Describe a piece as the agent takes it.  A buffer that this rank does not
- * have gets the place of the other one; the agent does not look at it. */
+/* Describe a piece as a message to the agent.  A buffer that this rank does not
+ * have gets the place of its other buffer; the agent ignores the place. */
 static struct sw_edge_coll message_of(const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
@@ -109,14 +109,15 @@ static struct sw_stage *use_stage(struct sw_channel *ch, uint64_t bytes)
 
 /* --- copies --- */
 
-/* The root of a broadcast in place has its result already. */
+/* Return whether the result must be copied out; the root of an in-place
+ * broadcast already has it. */
 static bool has_copy_out(const struct sw_call *k)
 {
 	return stages_out(k) && !(k->args.kind == SW_BCAST && is_root(k) &&
 					k->args.send == k->args.recv);
 }
 
-/* Note a copy of a piece, for a trace. */
+/* Note a copy of a piece in the trace. */
 static void note_copy(
 	struct sw_client *c, const struct sw_call_piece *p, uint64_t from_ns)
 {
@@ -130,7 +131,7 @@ static void note_copy(
 			parts * p->n * elem_bytes(k));
 }
 
-/* Copy between a stage and parts that lie anywhere. */
+/* Copy between a stage and separate parts. */
 static void copy_parts(
 	const struct sw_call_piece *p, const struct sw_rows *r, bool is_into)
 {
@@ -183,8 +184,8 @@ static bool has_all_put(const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* A call needs a thread while it has pieces to put or stages to copy, whether
- * its caller waits or not.  A device copies by itself. */
+/* A call needs a thread while it has pieces to put or stages to copy, even if
+ * no caller waits.  A device copies by itself. */
 void sw_client_count_work(struct sw_client *c, struct sw_call *k)
 {
 	bool has_work =
@@ -257,7 +258,7 @@ static void end_piece(struct sw_client *c, struct sw_call_piece *p)
 	p->handle = 0;
 	k->channel->n_pieces--;
 	if (k->channel->first)
-		sw_client_kick(c); /* there is room for the next one */
+		sw_client_kick(c); /* there is room for the next piece */
 	k->n_open--;
 	if (p->status) {
 		sw_group_note_death(k->group, k->channel->stream, p->status);
@@ -308,7 +309,7 @@ bool sw_client_end_piece(struct sw_client *c, const struct sw_completion *done)
 		s->ended_end = &s->ended;
 	*s->ended_end = p;
 	s->ended_end = &p->later;
-	sw_client_kick(c); /* another thread may have taken its bell */
+	sw_client_kick(c); /* another thread may have consumed the bell */
 	return true;
 }
 
@@ -334,7 +335,7 @@ static struct sw_call_piece *new_piece(struct sw_client *c, uint32_t stream)
 	return NULL;
 }
 
-/* Note since when a piece was ready, for a trace. */
+/* Note in the trace since when a piece was ready. */
 static void note_ready(struct sw_client *c, const struct sw_call_piece *p)
 {
 	const struct sw_call *k = p->call;
@@ -358,8 +359,8 @@ static void send_piece(struct sw_client *c, const struct sw_call_piece *p)
 	sw_client_ring(c, &c->control->agent_sleeps);
 }
 
-/* Put pieces in the order of calls, although their stages may fill in another
- * order. */
+/* Put pieces in the order of calls, although their stages may fill in a
+ * different order. */
 static void send_filled(struct sw_client *c, struct sw_channel *ch)
 {
 	while (ch->filling && ch->filling->is_full) {
@@ -407,7 +408,7 @@ void sw_client_copied(
 	k->n_copying--;
 	note_copy(c, p, from_ns);
 	if (c->closed) {
-		sw_client_call_thread(c); /* which waits for this copy */
+		sw_client_call_thread(c); /* it may wait for this copy */
 	} else {
 		p->status = err ? err : k->status;
 		p->is_full = true;
@@ -419,8 +420,8 @@ void sw_client_copied(
 	sw_client_unlock(c);
 }
 
-/* Put the next piece of a channel's first call.  Returns the bytes that were
- * copied, 1 if there were none to copy, 0 if no piece can go. */
+/* Put the next piece of a channel's first call.  Returns the bytes copied; 1:
+ * put without a copy; 0: no piece can be put. */
 static uint64_t put_piece(struct sw_client *c, struct sw_channel *ch)
 {
 	struct sw_call *k = ch->first;
@@ -473,7 +474,7 @@ static uint64_t copy_one_out(struct sw_client *c)
 	s->ended = p->later;
 	if (!s->ended)
 		s->ended_end = &s->ended;
-	if (p->call->status) { /* it was given up meanwhile */
+	if (p->call->status) { /* the call was given up meanwhile */
 		end_piece(c, p);
 		return 1;
 	}
@@ -483,7 +484,7 @@ static uint64_t copy_one_out(struct sw_client *c)
 	return parts_out(p->call) * p->n * elem_bytes(p->call);
 }
 
-/* Channels take turns, a piece each. */
+/* Put one piece; channels take turns. */
 static uint64_t put_one(struct sw_client *c)
 {
 	struct sw_calls *s = &c->calls;
@@ -493,7 +494,7 @@ static uint64_t put_one(struct sw_client *c)
 		struct sw_channel *next = ch->next ? ch->next : s->channels;
 		uint64_t n;
 
-		s->turn = next; /* it may be closed while a piece is copied */
+		s->turn = next; /* the channel may close during the copy */
 		n = put_piece(c, ch);
 		if (n)
 			return n;
@@ -517,7 +518,8 @@ bool sw_client_move(struct sw_client *c, uint64_t bytes)
 		done += n;
 	}
 	s->is_moving = false;
-	if (done && (s->ended || s->n_unfinished)) /* others could not */
+	if (done &&
+		(s->ended || s->n_unfinished)) /* is_moving kept others out */
 		sw_client_call_thread(c);
 	return done > 0;
 }

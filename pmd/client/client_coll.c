@@ -2,9 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * The first collective of a kind opens the group's stream of that kind.  Then
- * the call enters its channel, and its first pieces are put at once
- * (client_call.c); the library's thread puts the others.
- */
+ * sw_coll adds the call to its channel and puts the first pieces at once
+ * (client_call.c); the library's thread puts the remaining pieces. */
 #include "pmd/client/client_coll.h"
 
 #include "pmd/client/client_declare.h"
@@ -18,7 +17,8 @@ enum { INLINE_BYTES = 256 << 10 }; /* most bytes that sw_coll copies itself */
 
 /* --- the arguments --- */
 
-/* Copies have no operation, floats no bits, bool neither average nor factor. */
+/* Return whether the operation is valid: copies have no operation, floats no
+ * bit operations, bool neither average nor factor. */
 static bool has_op(const struct sw_coll_args *a)
 {
 	bool is_float = a->dtype == SW_F32 || a->dtype == SW_F64 ||
@@ -56,7 +56,8 @@ static int check_count(
 	return 0;
 }
 
-/* Check that the buffers this rank needs are given, or each of their parts. */
+/* Check that the caller gave the buffers that this rank needs, or each of their
+ * parts. */
 static int check_buffers(struct sw_group *g, const struct sw_coll_args *a)
 {
 	struct sw_client *c = g->client;
@@ -84,7 +85,7 @@ static int check_buffers(struct sw_group *g, const struct sw_coll_args *a)
 	return 0;
 }
 
-/* Does this rank both send and receive? */
+/* Return whether this rank both sends and receives. */
 static bool has_both(const struct sw_client *c, const struct sw_coll_args *a)
 {
 	return a->send && a->recv &&
@@ -92,7 +93,8 @@ static bool has_both(const struct sw_client *c, const struct sw_coll_args *a)
 		       (a->kind != SW_BCAST && a->kind != SW_REDUCE));
 }
 
-/* Is each part apart from the other buffer, or this rank's own and the same? */
+/* Return whether no part overlaps the other buffer, except that this rank's own
+ * part may be the same. */
 static bool are_parts_apart(
 	const struct sw_group *g, const struct sw_coll_args *a, uint64_t bytes)
 {
@@ -110,8 +112,8 @@ static bool are_parts_apart(
 	return true;
 }
 
-/* Check that two buffers share only elements at the same place: otherwise,
- * results would overwrite data that is still to be sent. */
+/* Check that two buffers share only elements at the same place: otherwise
+ * results would overwrite data that is not sent yet. */
 static int check_overlap(
 	struct sw_group *g, const struct sw_coll_args *a, uint32_t each)
 {
@@ -215,7 +217,7 @@ static void show_buffers(const struct sw_call *k)
 	k->device->received_bytes = gets ? parts_out(k) * part : 0;
 }
 
-/* Return the distance between the parts if they are apart by one; else 0. */
+/* Return the distance between the parts if it is constant; else 0. */
 static uint64_t stride_of(const struct sw_call *k)
 {
 	uint64_t each = k->args.count * elem_bytes(k), stride;
@@ -273,8 +275,8 @@ static int open_stages(struct sw_group *g, struct sw_channel *ch,
 	return err;
 }
 
-/* Set the deadline once the call has begun: the library's thread skips a call
- * that has not begun, and never returns to it. */
+/* Set the deadline after the call has begun: the library's thread skips a call
+ * that has not begun, and does not check it again. */
 static void set_deadline(struct sw_client *c, struct sw_call *k)
 {
 	if (!k->group->timeout_s)
@@ -339,8 +341,8 @@ int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	return open_stages(g, &g->channels[own.kind], &own, base, bytes);
 }
 
-/* Have the library's thread put the remaining pieces.  If it cannot be started,
- * the next thread that waits puts them. */
+/* Have the library's thread put the remaining pieces.  If the thread cannot be
+ * started, the next waiting thread puts them. */
 static void see_to_the_rest(struct sw_client *c)
 {
 	if (c->calls.n_unfinished)

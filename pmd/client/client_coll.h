@@ -6,13 +6,14 @@
 #include "pmd/client/client_group.h"
 
 /* sw_client_ready - open the stream and the stages for a collective of a
- * device, before sw_client_coll and with the lock held.  Sets the @bytes at
- * @base to pin; 0 if nothing needs it. Errors: as for sw_client_coll. */
+ * device.  Call before sw_client_coll, with the lock held.  Sets *@base and
+ * *@bytes to the memory to pin; 0 bytes: none.  Errors: as for sw_client_coll.
+ */
 int sw_client_ready(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, void **base, uint64_t *bytes);
 
 /* sw_client_coll - as sw_coll, with the lock of @c held.  @device copies the
- * buffers; NULL if they are memory of this machine.
+ * buffers; NULL: the buffers are in host memory.
  * Errors: SW_EINVAL @g is of another client, and those of sw_coll. */
 int sw_client_coll(struct sw_client *c, struct sw_group *g,
 	const struct sw_coll_args *args, struct sw_call_device *device,

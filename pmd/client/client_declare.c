@@ -2,17 +2,16 @@
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * sw_declare sends a batch of descriptions to the agent.  The agent declares
- * them at the servers, allocates the shared memory and answers with its
- * descriptor, which is mapped here.  Memory of sw_alloc and the streams of
- * groups are declared the same way, one at a time.
+ * the tensors at the servers, allocates the shared memory, and answers with its
+ * descriptor; the client maps the memory.  Memory of sw_alloc and the streams
+ * of groups are declared the same way, one at a time.
  *
  * The agent reads and writes memory of sw_alloc in place.  Other buffers are
  * copied through stages: shared memory that belongs to a channel while its
- * group is open, and then waits as a spare for the next channel.
+ * group is open, and afterwards is a spare for the next channel.
  *
  * Streams are named GROUP/KIND.  After a close they are named GROUP#2/KIND,
- * because other ranks may not have closed the first group yet.
- */
+ * because other ranks may not have closed the first group yet. */
 #include "pmd/client/client_declare.h"
 
 #include <stddef.h>
@@ -36,7 +35,7 @@ struct order {
 	const struct sw_tensor_desc *descs;
 	uint32_t n;
 	const uint16_t *ranks;         /* ranks of a stream */
-	const struct sw_tensor *freed; /* freed item whose index it reuses */
+	const struct sw_tensor *freed; /* freed item whose index is reused */
 };
 
 /* --- the request --- */
@@ -51,8 +50,8 @@ static int check_count(struct sw_client *c, uint32_t n)
 		n, SW_EDGE_TENSORS, c->n_tensors);
 }
 
-/* Check the names, of which the agent sees copies.  The agent checks sizes,
- * dtypes and duplicates. */
+/* Check the names, since the agent only sees copies in a fixed size.  The agent
+ * checks sizes, dtypes and duplicates. */
 static int check_descs(
 	struct sw_client *c, const struct sw_tensor_desc *descs, uint32_t n)
 {
@@ -156,16 +155,15 @@ static const void *result_of(
 
 	if (at % 64 || end < at || end > c->results.bytes)
 		return NULL;
-	/* The pages exist: this only fills our page tables. */
+	/* The pages exist: this only fills the page tables. */
 	madvise((void *)((uintptr_t)(base + at) & ~UINT64_C(4095)),
 		bytes + at % 4096, MADV_POPULATE_READ);
 	return base + at;
 }
 
-/* Map the segment of results, which comes with every batch and is always the
- * same.  Memory has no result, so the first batch of memory may come without
- * it.
- */
+/* Map the segment of results.  Every batch brings its descriptor, always of the
+ * same segment; but memory has no results, so a first batch of memory may lack
+ * it. */
 static int map_results(struct sw_client *c, int fd, bool is_memory)
 {
 	if (c->local_size == 1 || c->results.bytes || (is_memory && fd < 0)) {
@@ -245,8 +243,9 @@ static void adopt_batch(struct sw_client *c, const struct sw_client_batch *b,
 		c->tensors[b->tensors[i].i] = out[i] = &b->tensors[i];
 }
 
-/* Await the answer to the batch just sent.  Without an answer in time the two
- * sides disagree on what is declared, which ends the attachment. */
+/* Wait for the answer to the batch just sent.  If no answer arrives in time,
+ * the two sides may disagree about the declared items, so end the attachment.
+ */
 static int await_answer(
 	struct sw_client *c, uint64_t until_ns, union sw_edge_msg *m, int *fds)
 {
@@ -310,8 +309,8 @@ static int declare_batch(
 	c->status[0] = 0;
 	err = o->ranks ? send_stream(c, o, until_ns)
 		       : send_batch(c, o, until_ns);
-	/* Half a declaration cannot be taken back.  A hang-up has a reason,
-	 * which the next message tells. */
+	/* Half a declaration cannot be undone.  After a hang-up, the next
+	 * message carries the reason. */
 	if (err == SW_ETIMEDOUT)
 		sw_client_close(c, err, "%s", sw_last_error(c));
 	if (!err || err == SW_ECLOSED)
@@ -330,8 +329,8 @@ static int declare_batch(
 
 /* --- tensors --- */
 
-/* Copy the caller's descriptions, which lie as far apart as the first of them
- * is large. */
+/* Copy the caller's descriptions.  Their distance is the size in the first one.
+ */
 static int take_descs(struct sw_client *c, struct sw_tensor_desc *own,
 	const struct sw_tensor_desc *descs, uint32_t n, bool are_growing)
 {
@@ -406,7 +405,7 @@ const void *sw_tensor_result(struct sw_tensor *t)
 
 /* --- streams --- */
 
-/* Return an item whose index may be used again, or NULL. */
+/* Return a freed item whose index may be reused, or NULL. */
 static const struct sw_tensor *find_freed(const struct sw_client *c)
 {
 	for (uint32_t i = 0; i < c->n_tensors; i++)
@@ -468,7 +467,7 @@ int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind)
 	if (ch->stream)
 		return 0;
 	sw_client_lead(g->client);
-	if (!ch->stream) /* by another thread */
+	if (!ch->stream) /* else another thread has opened it */
 		err = open_channel(g, ch, kind);
 	sw_client_follow(g->client);
 	return err;
@@ -476,8 +475,8 @@ int sw_group_open_stream(struct sw_group *g, enum sw_coll_kind kind)
 
 /* --- sw_alloc --- */
 
-/* Have the agent map memory of @bytes: lead, since the leader receives the
- * agent's answer. */
+/* Have the agent provide memory of @bytes.  Lead, because only the leader
+ * receives the agent's answer. */
 static int map_memory(
 	struct sw_client *c, uint64_t bytes, struct sw_tensor **out)
 {
@@ -540,8 +539,8 @@ bool sw_client_find_memory(const struct sw_client *c, const void *p,
 
 /* --- sw_free --- */
 
-/* Return the index in the list of the memory that begins at @p; n_memories if
- * not found. */
+/* Return the index in c->memories of the memory that starts at @p; n_memories
+ * if not found. */
 static uint32_t find_start(const struct sw_client *c, const void *p)
 {
 	uint32_t i = 0;
@@ -618,8 +617,8 @@ int sw_client_give(struct sw_client *c, struct sw_tensor *t)
 	return 0;
 }
 
-/* Free the memory, out of the list first so that nothing new uses it meanwhile.
- */
+/* Free the memory.  First remove it from the list, so that no new call uses it
+ * meanwhile. */
 static int free_memory(struct sw_client *c, uint32_t at)
 {
 	uint32_t item = c->memories[at];
@@ -661,7 +660,8 @@ uint64_t sw_stage_memory(
 			: SW_STAGES_LARGE * ch->large_bytes;
 }
 
-/* Round up, so that groups of different sizes can use each other's stages. */
+/* Round up @bytes, so that groups of different sizes can reuse each other's
+ * stages. */
 static uint64_t size_class(uint64_t bytes)
 {
 	uint64_t each = SW_STAGE_SMALL;
@@ -671,7 +671,7 @@ static uint64_t size_class(uint64_t bytes)
 	return each;
 }
 
-/* Use the first spare that is large enough; *each is set to its size. */
+/* Take the first spare that is large enough; set *each to its size. */
 static bool take_spare(
 	struct sw_client *c, uint32_t n, uint64_t *each, struct sw_stage *first)
 {
@@ -724,7 +724,7 @@ static void put_spare(struct sw_client *c, const struct sw_stage *first,
 	struct sw_stage_spare *s = first->base ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s)
-		return; /* it is free with the client */
+		return; /* sw_close frees it */
 	*s = (struct sw_stage_spare){
 		.next = c->spares, .first = *first, .each = each, .n = n};
 	c->spares = s;
@@ -737,7 +737,7 @@ void sw_stage_close(struct sw_client *c, struct sw_channel *ch)
 	ch->small[0] = ch->large[0] = (struct sw_stage){0};
 }
 
-/* Is there another spare of its kind, as large or larger? */
+/* Return whether another spare of the same kind is as large or larger. */
 static bool is_second(
 	const struct sw_client *c, const struct sw_stage_spare *spare)
 {
@@ -759,9 +759,9 @@ static struct sw_stage_spare *take_second(struct sw_client *c)
 	return s;
 }
 
-/* Have all parts unpin the stages at @base; releases the lock meanwhile.  A
- * part that is disowned meanwhile exists until this returns, and so does its
- * link to the next one. */
+/* Have all parts unpin the stages at @base; releases the lock meanwhile.  If
+ * another thread disowns a part meanwhile, the part and its link to the next
+ * part exist until this call returns. */
 static void unpin_stages(struct sw_client *c, const void *base)
 {
 	c->n_unpinning++;

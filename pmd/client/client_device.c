@@ -1,4 +1,4 @@
-/* client_device.c - libsumwire: the functions that pmd/cuda needs of a client.
+/* client_device.c - libsumwire: the functions of a client for pmd/cuda.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/client_device.h"
 
@@ -11,7 +11,7 @@
 
 enum {
 	NAP_NS = 5000000,
-	SERVE_BYTES = 64, /* copied at a time: a piece of the host's */
+	SERVE_BYTES = 64, /* copied at a time: one piece in host memory */
 };
 
 /* --- the thread of a device --- */
@@ -29,7 +29,7 @@ void sw_client_near(struct sw_client *c, int node)
 	sw_client_unlock(c);
 }
 
-/* Once the attachment is over, its socket is readable for ever. */
+/* Check for the end of the attachment first: its socket then stays readable. */
 void sw_client_rest(struct sw_client *c, const _Atomic bool *has_mail,
 	uint32_t *n_summed, uint64_t until_ns)
 {
@@ -123,7 +123,7 @@ int sw_client_await_call(struct sw_client *c, uint64_t handle)
 	return sw_client_check(c);
 }
 
-/* Return an open collective of @owner.  A collective that has not begun may
+/* Return an open collective of @owner that has begun; until then sw_coll may
  * still fail. */
 static struct sw_call *find_call(struct sw_client *c, const void *owner)
 {
@@ -137,8 +137,8 @@ static struct sw_call *find_call(struct sw_client *c, const void *owner)
 	return NULL;
 }
 
-/* Abort first.  A call that is then still open is at the agent, or its
- * attachment is over. */
+/* Abort the groups first.  If a call is then still open, the agent has it, or
+ * the attachment is over. */
 void sw_client_drop_device(struct sw_client *c, const void *owner)
 {
 	struct sw_call *k;
@@ -149,9 +149,9 @@ void sw_client_drop_device(struct sw_client *c, const void *owner)
 		!sw_client_abort(
 			k->group, SW_EABORTED, "its device was closed"))
 		;
-	/* Without its device none of a call is copied.  An error that the
-	 * device finds now has no reader: the call has one.  After the end of
-	 * the attachment the caller is still to be told why it ended. */
+	/* Without its device, no piece of a call is copied.  Ignore an error
+	 * that the device finds now: the call already has one.  If the
+	 * attachment has ended, the caller must still get the reason. */
 	while ((k = find_call(c, owner))) {
 		sw_call_end_device(k);
 		if (!c->closed)

@@ -75,8 +75,8 @@ static inline uint64_t piece_elems(const struct sw_call *k)
 	return (part > PART_MIN_BYTES ? part : PART_MIN_BYTES) / elem_bytes(k);
 }
 
-/* Return where the result lies in a stage: over the sent data, if the two have
- * the same form. */
+/* Return the offset of the result in a stage: 0, over the sent data, if both
+ * have the same form. */
 static inline uint64_t out_offset(const struct sw_call *k, uint64_t n)
 {
 	if (!stages_in(k) || !is_parted(k))

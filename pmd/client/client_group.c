@@ -1,10 +1,9 @@
 /* client_group.c - libsumwire: open a group; the error that ended it.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * A group is dead once one of its collectives ended with an error that ends it
- * at all members.  Every later call on the group returns that error and its
- * sentence.
- */
+ * A group is dead once one of its collectives has ended with an error that ends
+ * the group at all members.  Every later call on the group returns that error
+ * and its sentence. */
 #include "pmd/client/client_group.h"
 
 #include <stdio.h>
@@ -36,7 +35,7 @@ bool sw_group_has(const struct sw_group *g, uint32_t rank)
 	return sw_group_place(g, rank) < g->n;
 }
 
-/* @ranks  @n of them; NULL: all */
+/* Check and copy the @n ranks at @ranks; NULL: all ranks. */
 static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 {
 	struct sw_client *c = g->client;
@@ -63,7 +62,8 @@ static int take_ranks(struct sw_group *g, const uint32_t *ranks, uint32_t n)
 				 c->rank);
 }
 
-/* Does the name end like the streams of a later group (client_declare.c)? */
+/* Return whether the name ends like the stream names of a later group, GROUP#2
+ * (client_declare.c). */
 static bool ends_as_ours(const char *name)
 {
 	const char *end = strrchr(name, '#');
@@ -93,8 +93,8 @@ static int check_name(struct sw_client *c, const char *name)
 		c, SW_EBUSY, "%u groups are open: close one first", GROUPS_MAX);
 }
 
-/* Return the record of closed groups of this name.  It is made with the first
- * group, so that a close needs no memory. */
+/* Return the record of closed groups of this name.  The first sw_group_open
+ * makes it, so that a close needs no memory. */
 static struct sw_group_past *find_past(struct sw_client *c, const char *name)
 {
 	struct sw_group_past *p = c->pasts;
@@ -168,8 +168,8 @@ const char *sw_group_short(const struct sw_group *g, char out[SW_GROUP_SHORT])
 	return out;
 }
 
-/* Each number is a class of its own (sw_class_of): kinds that this step waits
- * for go ahead of kinds that only the next step needs. */
+/* Each number is a class of its own (sw_class_of): kinds that the current step
+ * waits for go ahead of kinds that only the next step needs. */
 static const uint32_t priorities[SW_N_COLL_KINDS] = {[SW_BARRIER] = 0,
 	[SW_BCAST] = 0,
 	[SW_ALL_GATHER] = 0,
@@ -191,8 +191,8 @@ bool sw_client_is_death(int err)
 	       err == SW_EEXPIRED;
 }
 
-/* Add this rank's own call to the sentence: frames have a tag of counts and
- * roots, not their values. */
+/* Add this rank's own call to the sentence, because frames carry only a tag of
+ * counts and roots, not their values. */
 static void add_own_call(struct sw_group *g)
 {
 	const struct sw_call *k = g->client->calls.calls;
@@ -233,7 +233,7 @@ void sw_group_note_death(
 		sw_group_die(g, status, why);
 }
 
-/* Has the attachment ended? */
+/* Return the error that ended the attachment, or 0. */
 static int has_ended(struct sw_client *c)
 {
 	int err;
@@ -244,8 +244,8 @@ static int has_ended(struct sw_client *c)
 	return err;
 }
 
-/* The word is read before the lock is taken: sw_client_close sets the error
- * before it changes the word. */
+/* Read the word before taking the lock: sw_client_close sets the error before
+ * it changes the word. */
 int sw_wait_group_failed_for(
 	struct sw_client *c, uint32_t timeout_ms, uint32_t *n)
 {

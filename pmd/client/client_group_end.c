@@ -1,13 +1,13 @@
-/* client_group_end.c - libsumwire: how a group ends, and the thread that ends
- * it.  SPDX-License-Identifier: BSD-3-Clause
+/* client_group_end.c - libsumwire: end a group; the library's thread.
+ * SPDX-License-Identifier: BSD-3-Clause
  *
- * A group ends when its members differ, when one aborts it or has waited too
- * long, or, at this member, when this member closes it.  The agent ends the
- * pieces that it has, and uses none of their buffers afterwards.  Calls with
- * pieces that the agent does not have yet end here.  A closed group then gives
- * back its streams and stages.  If the agent takes longer than the close waits,
- * the group stays in the client's list until its last handle is reported, and
- * the library's thread gives it back.
+ * A group ends when its members differ, when one member aborts it or has waited
+ * too long, or, at this member, when this member closes it.  The agent ends the
+ * pieces that it has, and uses none of their buffers afterwards.  The client
+ * ends calls with pieces that the agent does not have yet.  It then releases
+ * the streams and stages of a closed group.  If the agent takes longer than the
+ * close waits, the group stays in the client's list until its last handle is
+ * reported, and the library's thread releases them.
  */
 #include "pmd/client/client_group_end.h"
 
@@ -61,8 +61,8 @@ static void abort_late(struct sw_client *c, const struct sw_call *k)
 	(void)!tell_agent(g, SW_EEXPIRED, why);
 }
 
-/* Has the agent completed all pieces, so that only this caller is late to copy?
- */
+/* Return whether the agent has completed all pieces, so that only this
+ * process's copies are late. */
 static bool is_back(const struct sw_client *c, const struct sw_call *k)
 {
 	for (uint32_t i = 0; i < SW_EDGE_COLLS; i++) {
@@ -74,9 +74,9 @@ static bool is_back(const struct sw_client *c, const struct sw_call *k)
 	return k->next == k->args.count;
 }
 
-/* Wait until no thread leads, because the leader may be closing the group, and
- * abort it if the call is still overdue.  No other thread leads before
- * tell_agent does. */
+/* Wait until no thread leads, because the leader may be closing the group; then
+ * abort the group if the call is still overdue.  No other thread leads until
+ * tell_agent has led. */
 static void expire_call(struct sw_client *c, uint64_t handle)
 {
 	const struct sw_call *k;
@@ -96,8 +96,8 @@ static uint64_t expire_calls(struct sw_client *c)
 
 	if (now_ns < c->calls.expire_ns)
 		return c->calls.expire_ns;
-	sw_client_rx_completions(c); /* their caller may be late, not others */
-	c->calls.expire_ns = UINT64_MAX; /* calls may begin while we tell */
+	sw_client_rx_completions(c); /* perhaps only their callers are late */
+	c->calls.expire_ns = UINT64_MAX; /* calls may begin during tell_agent */
 	for (uint32_t i = 0; c->calls.n_open && i < SW_EDGE_COLLS; i++) {
 		const struct sw_call *k = &c->calls.calls[i];
 
@@ -146,7 +146,7 @@ static bool has_open(const struct sw_group *g)
 	return false;
 }
 
-/* End calls with pieces that were not put yet; copy no result back. */
+/* End calls that have pieces not put yet; copy no result back. */
 static void drop_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
@@ -156,7 +156,7 @@ static void drop_calls(struct sw_group *g, int status)
 			sw_client_drop_call(c, &c->calls.calls[i], status);
 }
 
-/* End all calls, and wait for the pieces that the agent has. */
+/* End all calls, and wait until the agent has completed its pieces. */
 static int end_calls(struct sw_group *g, int status)
 {
 	struct sw_client *c = g->client;
@@ -176,8 +176,8 @@ static int end_calls(struct sw_group *g, int status)
 	return sw_client_check(c);
 }
 
-/* Abort the group. The other members learn of it through a stream, so open one
- * if the group has not. */
+/* Abort the group.  The other members learn of the abort through a stream, so
+ * open a stream if the group has none. */
 static int abort_group(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -199,7 +199,7 @@ static int abort_group(struct sw_group *g, int reason, const char *text)
 }
 
 /* Wait until no thread leads, because the leader may be closing the group.  A
- * close ends the open calls as well. */
+ * close also ends the open calls. */
 int sw_client_abort(struct sw_group *g, int reason, const char *text)
 {
 	struct sw_client *c = g->client;
@@ -250,7 +250,7 @@ void sw_group_release(struct sw_group *g)
 	sw_client_unlock(c);
 }
 
-/* --- free and give back --- */
+/* --- free and release --- */
 
 static void unlink_channel(struct sw_client *c, const struct sw_channel *ch)
 {
@@ -276,8 +276,8 @@ static void free_group(struct sw_group *g)
 	free(g);
 }
 
-/* Give back stages and stream.  A stream that the agent keeps is lost until
- * sw_close. */
+/* Release stages and stream.  A stream that the agent does not release stays
+ * until sw_close. */
 static int give_channel(struct sw_client *c, struct sw_channel *ch)
 {
 	int err;
@@ -292,8 +292,9 @@ static int give_channel(struct sw_client *c, struct sw_channel *ch)
 	return err;
 }
 
-/* Tell the agent of the close, unless it knows, and give back all that the
- * group has.  One failure does not stop the rest; the first is returned. */
+/* Tell the agent of the close, unless it knows, and release all streams and
+ * stages of the group.  Continue after a failed release; return the first
+ * error. */
 static int give_back(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
@@ -313,7 +314,8 @@ static int give_back(struct sw_group *g)
 	return err ? err : failed;
 }
 
-/* With its last handle reported the agent uses nothing of a closed group. */
+/* Once the last handle is reported, the agent uses no memory of a closed group.
+ */
 void sw_group_put(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
@@ -354,8 +356,8 @@ static void give_due(struct sw_client *c)
 
 /* --- close --- */
 
-/* Close the group. The other members learn of it through a stream, so open one
- * if the group has not; if that fails, they wait. */
+/* Close the group.  The other members learn of the close through a stream, so
+ * open a stream if the group has none.  If that fails, they wait. */
 static int close_group(struct sw_group *g)
 {
 	int err = 0;
@@ -371,8 +373,8 @@ static int close_group(struct sw_group *g)
 	return err ? err : give_back(g);
 }
 
-/* Close the group in any case: it goes with the last of its handles.  Each rank
- * counts the close once. */
+/* Close the group even after an error: it is freed after its last handle.  Each
+ * rank counts the close once. */
 int sw_group_close(struct sw_group *g)
 {
 	struct sw_client *c = g->client;
@@ -381,7 +383,7 @@ int sw_group_close(struct sw_group *g)
 	if (!sw_client_lock(c))
 		return SW_ECLOSED;
 	err = sw_client_check(c);
-	g->n_calls++; /* other threads may take what ends meanwhile */
+	g->n_calls++; /* other threads may report its calls meanwhile */
 	if (g->is_closed) {
 		err = sw_client_fail(
 			c, SW_EINVAL, "group '%s' was closed before", g->name);
@@ -437,14 +439,14 @@ static void *client_thread(void *arg)
 		if (sw_client_has_work(c))
 			sw_client_turn(c, until_ns);
 		else if (!c->turn.is_ending && !c->has_due)
-			/* neither came while we asked the agent */
+			/* neither was due after asking the agent */
 			sw_client_wait_work(c, until_ns);
 	}
 	pthread_mutex_unlock(&c->turn.lock);
 	return NULL;
 }
 
-/* Signals are the program's own threads'. */
+/* Block all signals: the program's own threads handle them. */
 int sw_client_start_thread(struct sw_client *c)
 {
 	sigset_t all, old;

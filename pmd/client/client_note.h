@@ -13,7 +13,8 @@ static inline bool sw_client_is_traced(const struct sw_client *c)
 }
 
 /* sw_client_note - note that the call of @handle did @kind from @from_ns to
- * @to_ns; call it with the lock.  A full ring counts it as lost. */
+ * @to_ns.  Call with the lock held.  If the ring is full, count the note as
+ * lost. */
 void sw_client_note(struct sw_client *c, enum sw_edge_note_kind kind,
 	uint64_t handle, uint64_t from_ns, uint64_t to_ns, uint64_t bytes);
 

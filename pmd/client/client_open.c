@@ -69,8 +69,9 @@ static uint64_t after_s(uint32_t seconds)
 	return sw_edge_now_ns() + seconds * UINT64_C(1000000000);
 }
 
-/* Return the path of the agent's socket; "" if it is too long. A name without a
- * slash lies in a folder of sumwire, which the agent may still have to make. */
+/* Return the path of the agent's socket; "" if it is too long.  A name without
+ * a slash is in a folder of sumwire, which may not exist before the agent makes
+ * it. */
 static const char *find_agent(struct sw_client *c)
 {
 	if (strchr(c->agent, '/'))
@@ -81,8 +82,8 @@ static const char *find_agent(struct sw_client *c)
 	return c->agent_path;
 }
 
-/* Check the listening process's user: the process gets our tensors, and we
- * believe its sums. */
+/* Check the user of the listening process: it gets this process's tensors, and
+ * this process trusts its sums. */
 static int check_user(struct sw_client *c)
 {
 	struct ucred cred = {0};
@@ -100,8 +101,8 @@ static int check_user(struct sw_client *c)
 		c->settings.agent, why);
 }
 
-/* Return 0 once connected, SW_EAGAIN while no agent listens, or an error that
- * another try would not change. */
+/* Return 0 if connected, SW_EAGAIN if no agent listens, or a permanent error.
+ */
 static int try_connect(struct sw_client *c)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -210,9 +211,9 @@ static int use_attached(
 	return 0;
 }
 
-/* The local rank to ask for, as struct sw_edge_attach has it.  A launcher
- * counts the processes of a machine, of which this may be the only one at its
- * agent, so its value is a wish. */
+/* Return the local rank to ask for, as in struct sw_edge_attach.  A launcher
+ * counts all processes of a machine, which may have several agents, so its
+ * value is only a preference. */
 static uint32_t wanted_local_rank(const struct sw_client *c)
 {
 	if (c->settings.local_rank != SW_ANY_LOCAL_RANK)
@@ -230,7 +231,8 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 	union sw_edge_msg m;
 	int fds[2], kind;
 
-	/* Its failure is a hang-up; why is in the message behind it. */
+	/* If the send fails, the agent has hung up, and the next message
+	 * carries the reason. */
 	sw_edge_send(c->sock, &hello, sizeof(hello), NULL, 0);
 	kind = sw_client_await(c, until_ns, &m, fds);
 	if (kind == SW_EDGE_ATTACHED)
@@ -256,8 +258,8 @@ static int attach_until(struct sw_client *c, uint64_t until_ns)
 	return kind;
 }
 
-/* Compare the environment of a launcher with the agent's word.  Returns 0 or
- * SW_ECONF. */
+/* Compare a launcher's variable with the agent's value.  Returns 0 or SW_ECONF.
+ */
 static int compare(struct sw_client *c, enum sw_launch_key key, uint32_t ours)
 {
 	const struct sw_launch_value *v = &c->launch.values[key];
@@ -355,8 +357,8 @@ void sw_leave(struct sw_client *c)
 {
 	uint32_t kind = SW_EDGE_CLOSE;
 
-	/* In a forked child the parent is still attached, and its locks and
-	 * threads are not here. */
+	/* A forked child must leave the attachment to the parent, and has no
+	 * valid locks and threads. */
 	if (*c->is_ours) {
 		sw_client_end_thread(c);
 		(void)!sw_client_lock(c);

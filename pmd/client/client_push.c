@@ -11,7 +11,9 @@
 #include "pmd/client/client_note.h"
 #include "pmd/client/client_turn.h"
 
-enum { RX_EVERY_POLLS = 64 }; /* fruitless sw_poll per look at the socket */
+enum {
+	RX_EVERY_POLLS = 64
+}; /* fruitless sw_poll calls per check of the socket */
 
 /* --- submit --- */
 
@@ -39,7 +41,8 @@ static int submit(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	t->needs_value = false;
 	s.handle = (c->n_pushes + 1) << SW_EDGE_TENSOR_BITS | t->i;
 	n = sw_spsc_put(&c->submits, &s, 1);
-	/* The ring has a place for every tensor, and each is open once. */
+	/* The ring has a place for every tensor, and each tensor is open at
+	 * most once. */
 	if (n != 1) {
 		sw_client_close(c, SW_EPROTO,
 			"the agent at %s corrupted the submit ring",
@@ -101,7 +104,8 @@ int sw_client_push(struct sw_client *c, struct sw_tensor *t, uint32_t root,
 	if (err)
 		return err;
 	if (t->state == SW_TENSOR_IDLE) {
-		/* between two rounds all have the number of the last one */
+		/* between two rounds, all granules have the last round's number
+		 */
 		t->old_round = atomic_load(granules_of(t));
 		atomic_store(&c->control->lacks[t->i], lacks);
 	}
@@ -145,12 +149,12 @@ static int report(struct sw_client *c, int status, uint32_t i, const char *what,
 		c, status, "%s '%s': %s", what, name, sw_error_text(status));
 }
 
-/* Return how a collective ended: after a close of its group with SW_ECLOSED. */
+/* Return how a collective ended; SW_ECLOSED after a close of its group. */
 static int report_call(struct sw_client *c, const struct sw_call *k)
 {
 	const struct sw_group *g = k->group;
 
-	if (!k->status) /* its group may have given back its stream */
+	if (!k->status) /* its group may have released its stream */
 		return 0;
 	if (g->is_closed)
 		return sw_client_fail(
@@ -167,7 +171,7 @@ static int report_call(struct sw_client *c, const struct sw_call *k)
 		k->channel->stream->name);
 }
 
-/* Free the call, whose end is reported. */
+/* Free a reported call. */
 static void forget_call(struct sw_client *c, struct sw_call *k)
 {
 	struct sw_call **at = &c->calls.done;
@@ -182,7 +186,8 @@ static void forget_call(struct sw_client *c, struct sw_call *k)
 	sw_group_put(k->group);
 }
 
-/* When the attachment is over, a thread may still be copying. */
+/* Check a collective's handle.  After the end of the attachment, a thread may
+ * still be copying. */
 static int look_call(struct sw_client *c, uint64_t handle)
 {
 	struct sw_call *k = sw_client_find_call(c, handle);
@@ -207,7 +212,7 @@ static int look_call(struct sw_client *c, uint64_t handle)
 	return err;
 }
 
-/* Look once at a handle.  An end before a hang-up still counts. */
+/* Check a handle once.  A completion before a hang-up still counts. */
 static int look_at(struct sw_client *c, uint64_t handle)
 {
 	struct sw_tensor *t;
@@ -264,7 +269,7 @@ static uint64_t patience_ms(const struct sw_client *c)
 	return c->settings.wait_timeout_s * UINT64_C(1000);
 }
 
-/* A wait: how long it may take, and whether it spins or sleeps. */
+/* A wait: its limit, and whether it spins or sleeps. */
 struct wait {
 	uint64_t ms;
 	bool is_polling;
@@ -297,8 +302,8 @@ static int look_any(
 	return SW_EAGAIN;
 }
 
-/* Instead of a sleep: leave the lock to others for a moment, and now and then
- * the core. */
+/* Spin in place of sleeping: release the lock for a moment, and yield the core
+ * now and then. */
 static void spin(struct sw_client *c)
 {
 	bool is_long = ++c->n_idle_polls % RX_EVERY_POLLS == 0;
@@ -334,7 +339,8 @@ static int wait_any(struct sw_client *c, const uint64_t *handles, uint32_t n,
 	}
 }
 
-/* Count the threads that wait for each collective: watchers skip those. */
+/* Count the threads that wait for each collective: watchers skip collectives
+ * with waiting threads. */
 static void mark_waited(struct sw_client *c, const uint64_t *handles,
 	uint32_t n, bool is_waited_for)
 {
@@ -348,7 +354,8 @@ static void mark_waited(struct sw_client *c, const uint64_t *handles,
 	}
 }
 
-/* The agent rings no bell for a client of which a thread polls. */
+/* Count polling threads: the agent rings no bell for a client with a polling
+ * thread. */
 static void count_poller(struct sw_client *c, bool is_polling, int n)
 {
 	if (!is_polling)
@@ -419,8 +426,8 @@ int sw_wait_polling(struct sw_client *c, uint64_t handle)
 
 /* --- watch for any end --- */
 
-/* Return the first collective that has ended.  All have when the attachment is
- * over. */
+/* Return the first collective that has ended.  When the attachment is over, all
+ * have ended. */
 static int look_ended(struct sw_client *c, uint64_t *handle)
 {
 	const struct sw_call *k = sw_client_next_done(c);

@@ -1,14 +1,13 @@
 /* client_turn.c - libsumwire: receive from the agent, in turns for all threads.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The thread that leads receives messages and completions, and copies staged
- * collectives, for all threads of the process: a thread that waits for the
- * agent's answer or for a handle, else one in sw_wait_ended, else the library's
- * own (client_group_end.c).  A process with one thread therefore needs no
- * second one.  Threads that do not lead look at their handles after each turn
- * of the leader.  Any thread that finds a piece to copy copies it; a thread
- * that stops while pieces are left wakes another.
- */
+ * One thread leads: it receives messages and completions, and copies staged
+ * collectives, for all threads of the process.  The leader is a thread that
+ * waits for the agent's answer or for a handle, else a thread in sw_wait_ended,
+ * else the library's own thread (client_group_end.c).  So a process with one
+ * thread needs no second thread.  The other threads check their handles after
+ * each turn of the leader.  Any thread that finds a piece to copy copies it.
+ * If a thread stops while pieces are left, it wakes another thread. */
 #include "pmd/client/client_turn.h"
 
 #include <poll.h>
@@ -116,8 +115,8 @@ int sw_client_rx(struct sw_client *c, union sw_edge_msg *m, int *fds)
 	return kind;
 }
 
-/* Receive a status line or a hang-up; between requests the agent sends nothing
- * else. */
+/* Receive a status line or a hang-up: between requests the agent sends no other
+ * messages. */
 void sw_client_rx_messages(struct sw_client *c)
 {
 	union sw_edge_msg m;
@@ -144,7 +143,7 @@ struct sw_tensor *sw_client_find_tensor(struct sw_client *c, uint64_t handle)
 	return c->tensors[i];
 }
 
-/* Note one end.  Returns false if nothing of the kind is open. */
+/* Record one completion.  Returns false if no such tensor or piece is open. */
 static bool end_one(struct sw_client *c, const struct sw_completion *done)
 {
 	struct sw_tensor *t;
@@ -156,7 +155,7 @@ static bool end_one(struct sw_client *c, const struct sw_completion *done)
 		return false;
 	t->status = done->status;
 	t->state = SW_TENSOR_ENDED;
-	sw_client_call_thread(c); /* another one may wait for it */
+	sw_client_call_thread(c); /* another thread may wait for it */
 	return true;
 }
 
@@ -192,7 +191,7 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 		return;
 	}
 	c->turn.has_leader = true;
-	/* until the agent has something, or another thread */
+	/* until the agent or another thread wakes it */
 	if (sw_client_doze(c, POLLIN, until_ns))
 		sw_client_rx_messages(c);
 	sw_client_rx_completions(c);
@@ -201,8 +200,8 @@ void sw_client_turn(struct sw_client *c, uint64_t until_ns)
 
 /* --- requests: ask the agent, await its answer --- */
 
-/* Work for all threads: while this one leads, no other is sure to, and the
- * messages and copies may be of calls for which no thread waits. */
+/* Work for all threads: while this thread leads, no other thread may be
+ * working, and copies may belong to calls for which no thread waits. */
 static void work_meanwhile(struct sw_client *c, short events, uint64_t until_ns)
 {
 	if (sw_client_move(c, 1))
@@ -283,7 +282,7 @@ int sw_client_ask(
 	until_ns =
 		sw_client_after_ms(c->settings.open_timeout_s * UINT64_C(1000));
 	err = sw_client_send(c, m, bytes, until_ns);
-	/* A hang-up has a reason, which the next message tells. */
+	/* The next message carries the reason of a hang-up. */
 	if (!err || err == SW_ECLOSED)
 		err = await_answer(c, what, until_ns);
 	sw_client_follow(c);

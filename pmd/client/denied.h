@@ -6,15 +6,15 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* sw_is_denied - return whether another way may work, because @err means that
- * the kernel lacks a system call or an advice, or that a filter denies it. */
+/* sw_is_denied - return whether @err means that the kernel lacks a system call
+ * or an advice, or that a filter denies it, so that another way may work. */
 static inline bool sw_is_denied(int err)
 {
 	return err == EINVAL || err == ENOSYS || err == EPERM || err == EACCES;
 }
 
-/* sw_denied_text - return a question to print after @err's text; "" for an
- * error that no filter would give. */
+/* sw_denied_text - return a question to print after @err's text; "": no filter
+ * causes @err. */
 static inline const char *sw_denied_text(int err)
 {
 	return err == EPERM || err == ENOSYS

@@ -13,7 +13,7 @@
 
 enum { PAGE = 4096, LINE = 64, MAX_FDS = 2 };
 
-/* The six bits of @rank in reverse: 0, 32, 16, 48, 8, … */
+/* Return the six bits of @rank in reverse order: 0, 32, 16, 48, 8, … */
 static uint32_t far_apart(uint32_t rank)
 {
 	uint32_t out = 0;
@@ -83,8 +83,8 @@ static void collect_fds(struct msghdr *m, int *fds, uint32_t max_fds)
 	}
 }
 
-/* Without room for descriptors the kernel closes those received and sets
- * MSG_CTRUNC, so a client cannot fill our table of descriptors. */
+/* If there is no room for received descriptors, the kernel closes them and sets
+ * MSG_CTRUNC, so a client cannot fill this process's table of descriptors. */
 int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds)
 {
 	union {
@@ -102,8 +102,9 @@ int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds)
 		m.msg_control = room.bytes;
 		m.msg_controllen = CMSG_SPACE(max_fds * sizeof(int));
 	}
-	/* A peer that hangs up without having read everything causes one
-	 * ECONNRESET, ahead of its last messages, which say why. */
+	/* If a peer hangs up before it has read everything, recvmsg returns one
+	 * ECONNRESET before the peer's last messages, which carry the reason.
+	 */
 	while ((n = recvmsg(sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0) {
 		if (errno != EINTR && (errno != ECONNRESET || is_reset))
 			break;

@@ -1,21 +1,20 @@
 /* edge.h - interface between a training process and its agent.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages go over a Unix SOCK_SEQPACKET socket, one struct each. Submits and
- * completions go through two rings in the control segment. A second socket
- * pair, the bell, carries wake-ups: one byte that means "look at your ring".
+ * Messages go over a Unix SOCK_SEQPACKET socket, one struct each.  Submits and
+ * completions go through rings in the control segment.  A second socket pair,
+ * the bell, carries wake-ups: a byte means "check your ring".
  *
- * The bell is a socket and not an eventfd, because O_NONBLOCK belongs to the
- * open file, which both processes share: a client that clears it could make the
- * agent's lcore block. MSG_DONTWAIT belongs to the call.
+ * The bell is a socket, not an eventfd, because O_NONBLOCK belongs to the open
+ * file, which both processes share: a client that clears the flag could make
+ * the agent's lcore block.  MSG_DONTWAIT applies to a single call.
  *
- * No wake-up is lost. A sleeper sets its flag, then does a full fence, then
- * checks its ring once more, then polls the bell. A producer puts an entry,
- * then does a full fence, then checks the flag, and if it is set clears it and
- * writes the bell. One of the two fences comes first: either the sleeper sees
- * the entry, or the producer sees the flag. A byte written before the poll ends
- * the poll at once. A full bell is already readable.
- */
+ * No wake-up is lost.  A sleeper sets its flag, executes a full fence, checks
+ * its ring once more, then polls the bell.  A producer puts an entry, executes
+ * a full fence, then checks the flag; if the flag is set, it clears the flag
+ * and writes the bell.  One of the two fences comes first: either the sleeper
+ * sees the entry, or the producer sees the flag.  A byte written before the
+ * poll ends the poll at once.  A full bell is already readable. */
 #ifndef SW_PMD_CLIENT_EDGE_H
 #define SW_PMD_CLIENT_EDGE_H
 
@@ -33,7 +32,7 @@ enum {
 	/* attachment versions that this code speaks */
 	SW_EDGE_VERSION_MIN = 15,
 	SW_EDGE_VERSION_MAX = 15,
-	SW_EDGE_TENSORS = SW_IDS, /* per client, so batches and ring entries */
+	SW_EDGE_TENSORS = SW_IDS, /* per client; also batches, entries */
 	SW_EDGE_TENSOR_BITS = SW_ID_BITS,
 	SW_EDGE_NAME_BYTES = 128,
 	SW_EDGE_TEXT_BYTES = 320,
@@ -46,12 +45,12 @@ enum {
 	/* ranks of a group, at most all of a job */
 	SW_EDGE_RANKS = SW_MAX_MEMBERS * SW_LOCAL_RANKS,
 	SW_EDGE_RUNS = 64, /* local ranks with different stagger */
-	/* a power of two, with room for each tensor and collective */
+	/* a power of two, with room for all tensors and collectives */
 	SW_EDGE_COMPLETIONS = 2 * SW_EDGE_TENSORS,
 	SW_EDGE_NOTES = 2048,
 };
 
-/* Items that a client declares have ids (engine/base/ids.h); their indices rise
+/* Items that a client declares have ids (engine/base/ids.h).  Indices increase
  * in the order of declaration. */
 
 /* Bit that marks a collective's handle in the rings; the low
@@ -82,10 +81,8 @@ struct sw_edge_coll {
 	uint16_t root;   /* a rank */
 	uint8_t kind, dtype;
 	struct sw_edge_place_at from, to;
-	uint64_t whole;  /* elements of the whole call, of which this is a
-			    piece */
-	uint64_t stride; /* distance between parts in bytes, if a buffer has
-			    several; 0: contiguous */
+	uint64_t whole; /* elements of the whole call that this piece is from */
+	uint64_t stride; /* bytes between a buffer's parts; 0: contiguous */
 	double scale;    /* SW_PREMUL_SUM */
 	uint32_t call;   /* number of the call in the group, from 1 */
 	uint8_t op, pad[3];
@@ -99,18 +96,18 @@ struct sw_completion {
 };
 
 enum sw_edge_note_kind {
-	SW_EDGE_READY,    /* the rank handed over a call, its data complete */
+	SW_EDGE_READY,    /* the rank made a call; its data is complete */
 	SW_EDGE_COPY_IN,  /* copied into shared memory */
-	SW_EDGE_COPY_OUT, /* copied a result out of it */
+	SW_EDGE_COPY_OUT, /* copied a result out of shared memory */
 	SW_EDGE_N_NOTES
 };
 
 /* A client's note for a trace, from the client to the agent. */
 struct sw_edge_note {
-	uint64_t t_ns;   /* its end, by CLOCK_MONOTONIC */
-	uint64_t handle; /* the call's, as in the rings */
+	uint64_t t_ns;   /* end, by CLOCK_MONOTONIC */
+	uint64_t handle; /* handle of the call, as in the rings */
 	uint64_t bytes;  /* copied */
-	uint32_t ns;     /* its length */
+	uint32_t ns;     /* duration */
 	uint32_t kind;   /* enum sw_edge_note_kind */
 };
 
@@ -124,22 +121,22 @@ struct sw_edge_tuning {
 /* Why a push_pull or collective failed. */
 struct sw_edge_why {
 	uint32_t conflict;    /* enum sw_conflict */
-	uint32_t rank, other; /* whose calls contradict each other */
-	uint32_t number;      /* the collective's, in its group */
+	uint32_t rank, other; /* ranks whose calls contradict each other */
+	uint32_t number;      /* number of the collective in its group */
 	char text[SW_EDGE_WHY_BYTES];
 };
 
 /* The control segment, one per client. */
 struct sw_edge_control {
-	_Alignas(64) _Atomic uint32_t agent_sleeps; /* cleared by a submit */
-	_Atomic uint32_t agent_naps; /* cleared by a client that waits */
+	_Alignas(64) _Atomic uint32_t agent_sleeps; /* a submit clears it */
+	_Atomic uint32_t agent_naps; /* a client that waits clears it */
 	_Alignas(64) _Atomic uint32_t client_sleeps;
-	_Atomic uint32_t client_polls; /* it waits without needing the bell */
-	/* Changes whenever more of any growing tensor is summed. */
+	_Atomic uint32_t client_polls; /* it spins, so it needs no bell */
+	/* Changes whenever a further part of any growing tensor is summed. */
 	_Alignas(64) _Atomic uint32_t n_summed;
-	/* Growing tensors, by order of declaration: bytes at the end that are
-	 * still missing. The client sets the count before a submit, then lowers
-	 * it and raises the flag. */
+	/* Growing tensors, by order of declaration: bytes at the end not
+	 * written yet.  The client sets the count before a submit, then lowers
+	 * the count and raises the flag. */
 	_Alignas(64) _Atomic uint64_t lacks[SW_EDGE_TENSORS];
 	_Alignas(64) struct sw_flags grown;
 	/* With several local ranks: offset of each tensor's result in the
@@ -153,11 +150,12 @@ struct sw_edge_control {
 		SW_EDGE_COMPLETIONS, sizeof(struct sw_completion))];
 	_Alignas(64) struct sw_edge_tuning tuning;
 	/* Groups of the job that have failed, because ranks did not call or
-	 * called differently; a futex.  It counts a group before the group's
-	 * calls complete, and changes as well when the client leaves. */
+	 * called differently; a futex.  The agent counts a group before the
+	 * group's calls complete.  The word also changes when the client
+	 * leaves. */
 	_Alignas(64) _Atomic uint32_t n_failed;
-	_Atomic uint32_t is_traced; /* the client shall write notes */
-	_Alignas(64) _Atomic uint32_t n_unnoted; /* the ring was full */
+	_Atomic uint32_t is_traced; /* the client must write notes */
+	_Alignas(64) _Atomic uint32_t n_unnoted; /* notes lost: full ring */
 	_Alignas(64) unsigned char notes[SW_SPSC_BYTES(
 		SW_EDGE_NOTES, sizeof(struct sw_edge_note))];
 	/* Reason why a push_pull or collective ended with SW_EMISMATCH,
@@ -178,7 +176,7 @@ enum sw_edge_kind {
 	SW_EDGE_DECLARED,   /* agent: sw_edge_declared; descriptors of the
 			       data segment and, with several local ranks, of
 			       the results that they share */
-	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is forgotten */
+	SW_EDGE_FAILED,     /* agent: sw_edge_text; the batch is not declared */
 	SW_EDGE_STATUS,     /* agent: sw_edge_text; progress, for the log */
 	SW_EDGE_CLOSED,     /* agent: sw_edge_text; the agent hangs up */
 	SW_EDGE_TUNE,       /* client: sw_edge_tune, one at a time */
@@ -209,20 +207,19 @@ struct sw_edge_attach {
 	uint32_t local_rank;               /* 1 + wanted local rank; 0: any */
 };
 
-/* Flag in the local rank of an attach: any other is acceptable. */
+/* Flag in the local rank of an attach: take another rank if it is not free. */
 #define SW_EDGE_IF_FREE UINT32_C(0x80000000)
 
 struct sw_edge_attached {
 	uint32_t kind, rank, size, local_rank, local_size;
-	uint32_t version;             /* highest that both speak */
+	uint32_t version;             /* the highest that both speak */
 	uint64_t epoch;               /* epoch of the job */
 	char job[SW_EDGE_NAME_BYTES]; /* its name, terminated */
 	uint32_t is_async;            /* 1: the job is asynchronous */
 	uint32_t pad;
 };
 
-/* Also used for a refusal, so its layout is the same in every version, from 1
- * on. */
+/* Refusals use it, so its layout is the same in every version, from 1 on. */
 struct sw_edge_text {
 	uint32_t kind;
 	int32_t err;
@@ -235,10 +232,10 @@ enum sw_edge_item {
 	SW_EDGE_SYNC,    /* a tensor */
 	SW_EDGE_ASYNC,   /* an asynchronous tensor */
 	SW_EDGE_GROWING, /* a growing tensor: pushed before it is complete */
-	SW_EDGE_STREAM,  /* n_elems: ranks of its group; dtype: log2 of its
-			    slots at each server; by sw_edge_open alone */
-	SW_EDGE_MEMORY,  /* memory for collectives; alone in its batch; until
-			    freed */
+	SW_EDGE_STREAM, /* n_elems: ranks of its group; dtype: log2 of its slots
+			   at each server; only in sw_edge_open */
+	SW_EDGE_MEMORY, /* memory for collectives, until freed; alone in its
+			   batch */
 	SW_EDGE_N_ITEMS,
 };
 
@@ -247,8 +244,8 @@ struct sw_edge_desc {
 	uint32_t dtype;
 	uint32_t priority;
 	uint32_t kind;  /* enum sw_edge_item */
-	uint32_t again; /* id at the reused index of a freed item, which
-			   follows the freed id; 0: a new index */
+	uint32_t again; /* reused index of a freed item: the id that follows the
+			   freed id; 0: a new index */
 	char name[SW_EDGE_NAME_BYTES]; /* terminated */
 };
 
@@ -264,7 +261,7 @@ struct sw_edge_declare {
 };
 
 /* A stream and the ranks of its group, in a single message that ends after
- * desc.n_elems ranks, so that none arrives in part. */
+ * desc.n_elems ranks, so that a stream never arrives in part. */
 struct sw_edge_open {
 	uint32_t kind;
 	uint32_t batch; /* as in sw_edge_declare */
@@ -284,8 +281,8 @@ struct sw_edge_end {
 	uint32_t kind;
 	uint32_t what;   /* enum sw_edge_end_kind */
 	uint32_t stream; /* id of any stream of the group */
-	/* SW_EDGE_ABORT: SW_EABORTED, or SW_EEXPIRED: then the agent adds the
-	 * missing ranks to the sentence. */
+	/* SW_EDGE_ABORT: SW_EABORTED or SW_EEXPIRED.  For SW_EEXPIRED the agent
+	 * adds the missing ranks to the sentence. */
 	int32_t err;
 	char why[SW_EDGE_WHY_BYTES]; /* terminated */
 };
@@ -325,8 +322,8 @@ _Static_assert(sizeof(struct sw_edge_tune) == 40, "shared");
 _Static_assert((int)SW_EDGE_TENSORS == (int)SW_FLAGS, "a flag for each");
 _Static_assert(SW_EDGE_TENSORS % SW_EDGE_PIECE == 0, "pieces");
 
-/* Room for every message except sw_edge_open; larger than any, so that an
- * oversized message is detected. */
+/* Room for every message except sw_edge_open.  It is larger than every message
+ * that is sent, so that an oversized message is detected. */
 union sw_edge_msg {
 	uint32_t kind;
 	struct sw_edge_attach attach;
@@ -339,7 +336,8 @@ union sw_edge_msg {
 	struct sw_edge_tune tune;
 };
 
-/* Room for every message of a client, and for detecting an oversized one. */
+/* Room for every message of a client, and more, to detect an oversized message.
+ */
 union sw_edge_request {
 	union sw_edge_msg any;
 	struct sw_edge_open open;
@@ -347,15 +345,14 @@ union sw_edge_request {
 };
 
 /* sw_edge_place - return where a tensor of @bytes starts in a data segment.
- * @end      end of the previous tensor (0: none); set to this one's end
- * All tensors of a local rank start at the same low 12 address bits, which
- * differ as much as possible among the first 64 local ranks: sources with equal
- * bits make a sum of eight three times slower. */
+ * @end      end of the previous tensor (0: none); set to the end of this tensor
+ * All tensors of a local rank start at the same low 12 address bits.  These
+ * bits differ as much as possible among the first 64 local ranks, because a sum
+ * of eight sources with equal bits takes three times as long. */
 uint64_t sw_edge_place(uint32_t local_rank, uint64_t bytes, uint64_t *end);
 
-/* sw_edge_bytes - return the bytes of an item in its batch's data segment. A
- * stream takes the bytes of the agent's copy of its ranks, which stay unused.
- */
+/* sw_edge_bytes - return the bytes of an item in its batch's data segment.  A
+ * stream has as many bytes as its ranks take; they stay unused. */
 static inline uint64_t sw_edge_bytes(
 	uint32_t kind, uint64_t n_elems, uint32_t elem_bytes)
 {
@@ -364,8 +361,8 @@ static inline uint64_t sw_edge_bytes(
 }
 
 /* sw_edge_granules - return the offset of the granules of a growing tensor of
- * @bytes: one word per SW_GRANULE bytes, behind the results. The agent writes
- * there the number of the round to which all results of the granule belong.
+ * @bytes: one word per SW_GRANULE bytes, after the results.  There the agent
+ * writes the number of the round that all results of the granule belong to.
  * sw_edge_room - return the bytes that an item of @bytes takes in a segment. */
 static inline uint64_t sw_edge_granules(uint64_t bytes)
 {
@@ -387,10 +384,10 @@ int sw_edge_send(int sock, const void *msg, size_t bytes, const int *fds,
 	uint32_t n_fds);
 
 /* sw_edge_recv - receive one message of up to @bytes; never blocks.
- * @fds      room for @max_fds (<= 2) descriptors, then owned by the caller; -1
- *           for each missing one
- * Returns its bytes; SW_EAGAIN no message; SW_ECLOSED hang-up; SW_EPROTO too
- * long, or with too many descriptors (all are closed). */
+ * @fds      room for @max_fds (<= 2) descriptors, which the caller then owns;
+ * -1 for each missing one Returns the message's bytes; SW_EAGAIN no message;
+ * SW_ECLOSED hang-up; SW_EPROTO too long, or too many descriptors (all are
+ * closed). */
 int sw_edge_recv(int sock, void *msg, size_t bytes, int *fds, uint32_t max_fds);
 
 /* sw_edge_text - fill a text message; cut the text to fit. */
@@ -406,8 +403,8 @@ bool sw_edge_bell_drain(int bell);
 
 /* sw_edge_word_wake - wake all threads that wait for a changed word of shared
  * memory.
- * sw_edge_word_wait - sleep while the word has @value, at most until @until_ns,
- * perhaps less. */
+ * sw_edge_word_wait - sleep while the word has @value, at most until @until_ns;
+ * may return early. */
 void sw_edge_word_wake(_Atomic uint32_t *word);
 void sw_edge_word_wait(
 	_Atomic uint32_t *word, uint32_t value, uint64_t until_ns);
@@ -415,16 +412,16 @@ void sw_edge_word_wait(
 /* sw_edge_now_ns - return the monotonic clock. */
 uint64_t sw_edge_now_ns(void);
 
-/* sw_edge_doze - set @flag before this side sleeps; the caller checks its ring
- * after it. */
+/* sw_edge_doze - set @flag before this side sleeps.  The caller must check its
+ * ring afterwards. */
 static inline void sw_edge_doze(_Atomic uint32_t *flag)
 {
 	atomic_store_explicit(flag, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* sw_edge_is_asleep - return whether the other side must be woken after a put;
- * clears @flag. */
+/* sw_edge_is_asleep - return whether to wake the other side after a put; clears
+ * @flag. */
 static inline bool sw_edge_is_asleep(_Atomic uint32_t *flag)
 {
 	atomic_thread_fence(memory_order_seq_cst);

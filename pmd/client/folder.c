@@ -1,4 +1,4 @@
-/* folder.c - the folder where sockets lie that were given a name alone.
+/* folder.c - the folder of sockets that are configured by name only.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/folder.h"
 
@@ -23,7 +23,8 @@ struct candidate {
 static bool put(struct candidate *c, const char *parent, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* False: there is no such, or a socket in it would have too long a name. */
+/* Write the candidate's path.  False: no parent, or the path of a socket in it
+ * would be too long. */
 static bool put(struct candidate *c, const char *parent, const char *fmt, ...)
 {
 	va_list ap;
@@ -57,13 +58,13 @@ static bool candidate(uint32_t i, struct candidate *c)
 	case 2:
 		snprintf(run_user, sizeof(run_user), "/run/user/%u", geteuid());
 		return put(c, run_user, "sumwire");
-	default: /* which machines may share */
+	default: /* several machines may share HOME */
 		(void)!gethostname(host, sizeof(host) - 1);
 		return put(c, getenv("HOME"), ".sumwire-%s", host);
 	}
 }
 
-/* Can only we, and root, put something there? */
+/* Return whether only this user and root can create files in @path. */
 static bool is_ours(const char *path)
 {
 	struct stat st;
@@ -73,8 +74,8 @@ static bool is_ours(const char *path)
 	       !(st.st_mode & OTHERS_WRITE);
 }
 
-/* Make the folder.  Errors: SW_EAGAIN it cannot be made, try the next; SW_EPERM
- * it exists and is not ours. */
+/* Create the folder.  Errors: SW_EAGAIN it cannot be created, try the next
+ * candidate; SW_EPERM it exists and is not safe. */
 static int make(const struct candidate *c)
 {
 	mode_t closed = c->is_system ? OTHERS_WRITE : S_IRWXG | S_IRWXO;
@@ -88,7 +89,7 @@ static int make(const struct candidate *c)
 		(st.st_uid != geteuid() && !c->is_system) ||
 		(st.st_mode & closed))
 		return SW_EPERM;
-	/* a service's, say: there are others for us */
+	/* perhaps a service's folder: try the next candidate */
 	return access(c->path, W_OK) ? SW_EAGAIN : 0;
 }
 

@@ -1,11 +1,10 @@
-/* folder.h - the folder of sockets that were given only a name.
+/* folder.h - the folder of sockets that are configured by name only.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * No other user can write to it, and so cannot occupy a name: /run/sumwire for
- * root (and, made by the service manager, for a service); for other users
- * $XDG_RUNTIME_DIR/sumwire, or /run/user/UID/sumwire, or else $HOME/.sumwire-
- * HOST. Never the temporary folder.
- */
+ * No other user can write to the folder, and so cannot occupy a name:
+ * /run/sumwire for root (and, made by the service manager, for a service); for
+ * other users $XDG_RUNTIME_DIR/sumwire, or /run/user/UID/sumwire, or else
+ * $HOME/.sumwire- HOST.  Never the temporary folder. */
 #ifndef SW_PMD_CLIENT_FOLDER_H
 #define SW_PMD_CLIENT_FOLDER_H
 
@@ -17,11 +16,11 @@ enum {
 	SW_FOLDER_WHY_BYTES = 600,
 };
 
-/* sw_folder_make - find the folder, make it if it is missing, and check that it
- * is safe. Thread: control.
+/* sw_folder_make - find the folder, create it if missing, and check that it is
+ * safe.  Thread: control.
  * @why  on error, a sentence: the folder, its fault, and what to do
  * Errors: SW_EPERM another user owns it or can write to it; SW_EIO it does not
- * exist and cannot be made. */
+ * exist and cannot be created. */
 int sw_folder_make(char out[SW_FOLDER_BYTES], char why[SW_FOLDER_WHY_BYTES]);
 
 /* sw_folder_at - return the path of the @i-th folder in which this user's

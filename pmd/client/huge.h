@@ -8,10 +8,10 @@
 
 #define SW_HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
-/* sw_huge_reserve - reserve @bytes, whole pages, of address space from a
- * multiple of a huge page on: map more, then cut the ends off.  Nothing can be
- * read or written there until it is mapped (MAP_FIXED).  Returns MAP_FAILED if
- * there is no room; the caller unmaps it. */
+/* sw_huge_reserve - reserve @bytes of address space, whole pages, aligned to a
+ * huge page: map more, then cut the ends off.  The space is inaccessible until
+ * the caller maps memory there (MAP_FIXED).  Returns MAP_FAILED if there is no
+ * room; the caller unmaps the space. */
 static inline void *sw_huge_reserve(uint64_t bytes)
 {
 	uint64_t more = bytes + SW_HUGE_PAGE_BYTES, before;

@@ -5,11 +5,11 @@
 
 struct sw_group;
 
-/* sw_group_release - stop all use of the buffers of calls on @g, also by an
- * sw_coll in another thread. Open calls end with SW_EABORTED when the agent has
- * finished with them; sw_group_abort tells the other ranks. Waits for no other
- * process, only for a copy of at most one piece in this process. Thread: any,
- * until sw_group_close begins. */
+/* sw_group_release - stop all use of the buffers of calls on @g, including by
+ * an sw_coll in another thread.  Open calls end with SW_EABORTED once the agent
+ * has finished with them; use sw_group_abort to tell the other ranks.  Does not
+ * wait for other processes, only for a copy of at most one piece in this
+ * process.  Thread: any, until sw_group_close begins. */
 void sw_group_release(struct sw_group *g);
 
 #endif

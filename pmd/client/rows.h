@@ -1,9 +1,8 @@
-/* rows.h - rows of equal length to be copied, a stride apart.
+/* rows.h - rows to copy, of equal length, a stride apart.
  * SPDX-License-Identifier: BSD-3-Clause
  *
  * A piece of a collective has a row for each part (client_call.c); a contiguous
- * copy is one row. All fields count bytes.
- */
+ * copy is one row. All fields count bytes. */
 #ifndef SW_PMD_CLIENT_ROWS_H
 #define SW_PMD_CLIENT_ROWS_H
 

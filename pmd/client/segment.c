@@ -26,7 +26,7 @@ enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, PAGE_BYTES = 4096 };
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
-/* Where a huge page of the file can be one of the mapping's. */
+/* Map the file at an address where its huge pages can be mapped whole. */
 static void *map_aligned(const struct sw_segment *s, int prot)
 {
 	void *at = sw_huge_reserve(s->bytes);
@@ -45,17 +45,17 @@ static int map(struct sw_segment *s, int prot)
 			  : map_aligned(s, prot);
 	if (s->base == MAP_FAILED)
 		return SW_ENOMEM;
-	/* A core dump neither needs gradients nor should tell them. */
+	/* Keep gradients out of core dumps. */
 	madvise(s->base, s->bytes, MADV_DONTDUMP);
 	if (s->bytes >= SW_HUGE_PAGE_BYTES)
 		madvise(s->base, s->bytes, MADV_HUGEPAGE);
 	return 0;
 }
 
-/* Ask quietly for huge pages within @bytes from @at. The kernel makes them of
- * present pages, so touch one page of each first; where it makes none (too
- * little memory, too old), small pages remain. Asked for so, they need no
- * setting of the machine's, as those by MADV_HUGEPAGE would. */
+/* Request huge pages within @bytes from @at, ignoring errors.  The kernel makes
+ * them from present pages, so touch one page of each first.  If it makes none
+ * (too little memory, too old), small pages remain.  Unlike MADV_HUGEPAGE, this
+ * request needs no setting of the machine. */
 static void make_huge(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
 	const uint64_t huge = SW_HUGE_PAGE_BYTES;
@@ -109,8 +109,8 @@ const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT])
 	return out;
 }
 
-/* A file beyond the limit would end the process by SIGXFSZ.
- * A seal against writing comes after our own mapping. */
+/* Check the limit of file sizes first: SIGXFSZ would kill the process.  Add a
+ * seal against writing only after this process's own mapping. */
 static int create(
 	struct sw_segment *s, const char *name, uint64_t bytes, int seals)
 {
@@ -145,15 +145,17 @@ int sw_segment_create_shown(
 	return create(s, name, bytes, SEALS | F_SEAL_FUTURE_WRITE);
 }
 
-/* Write every page as it is. Others may use what is beside these bytes. */
+/* Touch every page with a write that changes no byte.  Other threads may use
+ * neighbouring bytes meanwhile. */
 static void touch(char *base, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += PAGE_BYTES)
 		__atomic_fetch_or(base + at, 0, __ATOMIC_RELAXED);
 }
 
-/* An older kernel lacks the advice, and a filter may deny either call. Touching
- * pages needs none, but ends the process where no memory is left. */
+/* An older kernel lacks the advice, and a filter may deny either call.
+ * Touching the pages needs no call, but kills the process if no memory is left.
+ */
 int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes)
 {
 	make_huge(s, at, bytes);
@@ -184,7 +186,7 @@ int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes)
 		s->bytes = 0;
 		return err;
 	}
-	/* The pages exist: this only fills our page tables. */
+	/* The pages exist: this only fills the page tables. */
 	madvise(s->base, bytes, MADV_POPULATE_WRITE);
 	return 0;
 }

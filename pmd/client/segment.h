@@ -13,23 +13,24 @@ struct sw_segment {
 
 enum { SW_LIMIT_TEXT = 80 };
 
-/* sw_segment_limit - write the limit of this process, or the filter of system
- * calls, that may have refused @bytes of memory, after "; ", or nothing where
- * it has none.  Returns @out. */
+/* sw_segment_limit - write "; " and the limit of this process, or the
+ * system-call filter, that may have refused @bytes of memory; "": neither.
+ * Returns @out. */
 const char *sw_segment_limit(uint64_t bytes, char out[SW_LIMIT_TEXT]);
 
-/* sw_segment_create - make and map @bytes of zeros (agent).
- * The file is sealed against any change of size.  Its pages are not there yet.
+/* sw_segment_create - make and map @bytes of zeros (agent).  The file is sealed
+ * against any change of size.  Its pages are not present yet.
  * Errors: SW_ENOMEM. */
 int sw_segment_create(struct sw_segment *s, const char *name, uint64_t bytes);
 
-/* sw_segment_create_shown - the same for memory that others only read: no other
- * process can map it writable, or write or punch holes into the file. */
+/* sw_segment_create_shown - the same for memory that other processes only read:
+ * no other process can map it writable, write to the file, or punch holes in
+ * it. */
 int sw_segment_create_shown(
 	struct sw_segment *s, const char *name, uint64_t bytes);
 
-/* sw_segment_reserve - make the pages of @bytes from @at be there, so that no
- * access can fail for want of memory (agent).
+/* sw_segment_reserve - make the pages of @bytes from @at present, so that no
+ * access fails for lack of memory (agent).
  * Errors: SW_ENOMEM. */
 int sw_segment_reserve(struct sw_segment *s, uint64_t at, uint64_t bytes);
 
@@ -43,7 +44,7 @@ int sw_segment_attach(struct sw_segment *s, int fd, uint64_t bytes);
  * Errors: SW_EPROTO not sealed; SW_ENOMEM. */
 int sw_segment_attach_shown(struct sw_segment *s, int fd);
 
-/* sw_segment_unhand - close the descriptor, which has been passed on. */
+/* sw_segment_unhand - close the descriptor after it has been passed on. */
 void sw_segment_unhand(struct sw_segment *s);
 
 /* sw_segment_fini - unmap and close; @s may be closed already. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Holes would be filled by a later release and hold anything in an older
- * caller's struct. */
+/* Forbid holes: a later release could put a field there, and an older caller's
+ * hole holds arbitrary bytes. */
 #pragma GCC diagnostic error "-Wpadded"
 #include <sumwire/coll.h>
 

@@ -1,4 +1,4 @@
-/* sized.h - structs of callers, which may be of an older or newer release.
+/* sized.h - structs of callers, from older or newer releases.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_PMD_CLIENT_SIZED_H
 #define SW_PMD_CLIENT_SIZED_H
@@ -7,7 +7,7 @@
 
 enum { SW_SIZED_WHY_BYTES = 200 };
 
-/* Bytes of a struct up to and with @field. */
+/* Bytes of a struct up to the end of @field. */
 #define SW_UP_TO(type, field) \
 	(offsetof(type, field) + sizeof(((type *)NULL)->field))
 
@@ -15,9 +15,9 @@ enum { SW_SIZED_WHY_BYTES = 200 };
  * @to, @bytes  this library's struct; fields beyond the caller's size become 0
  * @first    smallest valid size: the struct of the first release
  * @name     of the struct, for @why
- * @why      on an error, a sentence
- * Errors: SW_EINVAL the size is invalid, or the struct is longer than this
- * library's and not 0 there. */
+ * @why  on error, a sentence
+ * Errors: SW_EINVAL the size is invalid, or bytes beyond this library's struct
+ * are not 0. */
 int sw_sized_take(void *to, size_t bytes, const void *from, size_t first,
 	const char *name, char why[SW_SIZED_WHY_BYTES]);
 

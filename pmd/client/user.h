@@ -11,8 +11,8 @@ enum {
 	SW_USER_WHY_BYTES = 400,
 };
 
-/* sw_user_find - look up a user by name, or by a number that need not have a
- * name. Returns false if unknown. */
+/* sw_user_find - look up a user by name or number; a number needs no name.
+ * Returns false if unknown. */
 bool sw_user_find(const char *name, uint32_t *uid);
 
 /* sw_user_group - return the group of user @uid, or @uid itself if it has no
@@ -26,7 +26,7 @@ const char *sw_user_text(uint32_t uid, char out[SW_USER_BYTES]);
 /* sw_user_is_trusted - return whether user @own may give its tensors to the
  * agent of user @agent: @own itself, root, or @named (by name or number; NULL
  * or "": no other).
- * @why  on false, a sentence that names both and says what to do */
+ * @why  on false, a sentence that names both users and says what to do */
 bool sw_user_is_trusted(uint32_t agent, uint32_t own, const char *named,
 	char why[SW_USER_WHY_BYTES]);
 

@@ -26,7 +26,7 @@ SW_API int sw_autotune_open(struct sw_client *c, struct sw_autotune **out);
 
 /* sw_autotune_observe - report that an iteration took @iteration_s seconds. The
  * tuner adds up iterations until they take 20 ms together.
- * Errors and cost: those of sw_tune when the tuner decides something; otherwise
+ * Errors and cost: as for sw_tune if the tuner changes the tuning; otherwise
  * none. */
 SW_API int sw_autotune_observe(struct sw_autotune *a, double iteration_s);
 

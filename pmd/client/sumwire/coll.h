@@ -78,7 +78,7 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  *                      own part
  *   SW_ALL_GATHER      @send; @recv has @count elements from each rank, in the
  *                      order of the group
- *   SW_BARRIER         nothing: it ends when all ranks have called it, and does
+ *   SW_BARRIER         no data: it ends when all ranks have called it, and does
  *                      not wait for their other collectives
  * @send and @recv may be equal (all_gather: @send may be this rank's part of
  * @recv; reduce_scatter: @recv may be this rank's part of @send). Otherwise
@@ -86,8 +86,7 @@ SW_API int sw_group_open(struct sw_client *c, const char *name,
  * or receives nothing (SW_REDUCE, all except @root) may leave that buffer NULL.
  * The library copies buffers outside sw_alloc memory through its own memory, in
  * pieces, while other pieces are on the wire. The waiting caller does the
- * copies; for collectives above 1 MiB a thread of the library does them, too.
- */
+ * copies; for collectives above 1 MiB, a thread of the library also copies. */
 struct sw_coll_args {
 	size_t size; /* sizeof(struct sw_coll_args) */
 	enum sw_coll_kind kind;
@@ -98,8 +97,9 @@ struct sw_coll_args {
 	const void *send;
 	void *recv;
 	double scale; /* factor of SW_PREMUL_SUM */
-	/* In host memory, in place of @send of SW_REDUCE_SCATTER or @recv of
-	 * SW_ALL_GATHER, which is then NULL; else NULL. */
+	/* A buffer per rank, in host memory, in place of @send of
+	 * SW_REDUCE_SCATTER or @recv of SW_ALL_GATHER, which must then be NULL;
+	 * else NULL. */
 	void *const *parts;
 };
 
@@ -117,10 +117,10 @@ struct sw_coll_args {
  * packets of barriers, broadcasts and all_gathers overtake packets of
  * all_reduces and reduces, and these overtake reduce_scatters. A client may
  * have 1,024 collectives open.
- * If the members' calls differ, also in their order, the handles end with
+ * If the members' calls or their order differ, the handles end with
  * SW_EMISMATCH. The error text names two of the ranks, and the count, dtype and
  * root of this rank's call. All ranks that wait for a result get the error; the
- * handle of a rank that only sends may have ended before. The group is then
+ * handle of a rank that only sends may have ended earlier. The group is then
  * dead: its open and later collectives of any kind end with the same error.
  * Other groups continue.
  * If a server's quota has no room for the first collective of a kind, the group
@@ -170,9 +170,9 @@ SW_API int sw_group_close(struct sw_group *g);
 
 /* sw_wait_group_failed_for - wait until more than *@n groups of the job have
  * failed, because ranks did not call or called differently (SW_EEXPIRED,
- * SW_ESTALL, SW_EMISMATCH); *@n becomes their number. It serves a thread that
- * writes a report while its process does something else, so groups that this
- * process has not opened may count. Begin with *@n 0.
+ * SW_ESTALL, SW_EMISMATCH); *@n becomes their number. For a thread that
+ * writes a report while its process does other work; groups that this process
+ * has not opened may count. Start with *@n = 0.
  * Errors: SW_ETIMEDOUT after @timeout_ms; the reason why the attachment ended.
  */
 SW_API int sw_wait_group_failed_for(

@@ -92,9 +92,9 @@ struct sw_device_call {
 	size_t size;
 	/* Source and destination of the tensor's n_elems elements in device
 	 * memory; may be equal. Until the call has ended, the caller must not
-	 * free them, write from or to, or read to. The back end "fake:check"
-	 * detects writes to from and frees of it before its sum is complete,
-	 * and of to between then and the end. */
+	 * free them, write either, or read @to. The back end "fake:check"
+	 * detects if @from is written or freed before its sum is complete, or
+	 * @to between then and the end. */
 	const void *from;
 	void *to;
 	/* cudaStream_t: the call begins after the work that is now queued on
@@ -118,16 +118,16 @@ struct sw_device_call {
 SW_API int sw_push_pull_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);
 
-/* sw_broadcast_device - start to copy from of rank root to to of all ranks, bit
- * for bit; return at once. from may be NULL at other ranks.
+/* sw_broadcast_device - start to copy @from of rank @root to @to of all ranks,
+ * bit for bit; return at once. @from may be NULL at other ranks.
  * Errors: as for sw_push_pull_device; SW_EINVAL there is no such rank. */
 SW_API int sw_broadcast_device(
 	struct sw_device_tensor *t, const struct sw_device_call *call);
 
 /* sw_device_poll - check whether the last call of @t has ended, without
  * blocking.
- * Returns 0 if the result is in to, visible to every stream, or if there was no
- * call; SW_EAGAIN; else the error that the call ended with: those of sw_poll,
+ * Returns 0 if the result is in @to, visible to every stream, or if there was
+ * no call; SW_EAGAIN; else the error of the call: as for sw_poll, or
  * SW_EDEVICE. */
 SW_API int sw_device_poll(struct sw_device_tensor *t);
 
@@ -141,7 +141,7 @@ SW_API int sw_device_wait_for(struct sw_device_tensor *t, uint32_t timeout_ms);
 /* sw_device_hold - make @stream wait for the last call of @t before it runs
  * work that is queued from now on. The calling thread does not wait.
  * sw_device_poll, sw_device_wait or the next call of @t reports how the call
- * ended; the stream continues after an error, too.
+ * ended; the stream continues even after an error.
  * Streams wait only if CUDA_MODULE_LOADING is EAGER in the environment: CUDA
  * otherwise loads a kernel at its first launch, which waits for all streams and
  * holds up the copies that a waiting stream needs. Streams cannot wait either
@@ -152,7 +152,7 @@ SW_API int sw_device_hold(struct sw_device_tensor *t, void *stream);
 
 /* sw_device_can_hold - check whether sw_device_hold and sw_coll_hold can make
  * @stream wait, by queuing a wait that is already satisfied.
- * Errors: SW_ENOENT they cannot, and the calling thread would wait; the log
+ * Errors: SW_ENOENT neither can, so the calling thread would wait; the log
  * says why in one line; SW_EPERM the stream is being captured into a CUDA
  * graph; SW_ECLOSED after fork. */
 SW_API int sw_device_can_hold(struct sw_device *d, void *stream);
@@ -177,7 +177,7 @@ SW_API int sw_device_copy(
 	struct sw_device *d, void *to, const void *from, uint64_t bytes);
 
 /* sw_coll_device - like sw_coll, with send and recv in device memory. It takes
- * its place in the group's order; other members may call it or sw_coll.
+ * its place in the group's order; other members may call either function.
  * @args     as in coll.h. Until the handle has ended, the caller must not free
  *           the buffers, write them, or read recv. The back end "fake:check"
  *           ends the handle with SW_ECORRUPT if send is written or freed before

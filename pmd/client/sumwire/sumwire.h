@@ -102,8 +102,8 @@ static inline void sw_settings_init(struct sw_settings *s)
 }
 
 /* sw_open - attach to the agent and join the job. Returns when all ranks have
- * joined, and after open_timeout_s at the latest. While it waits, it logs what
- * is missing ("waiting for agent 2 of 4 …").
+ * joined, and after open_timeout_s at the latest. While it waits, it logs the
+ * missing agents ("waiting for agent 2 of 4 …").
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_close
  * Errors:
@@ -155,7 +155,7 @@ SW_API uint32_t sw_agent_size(const struct sw_client *c);
 SW_API const char *sw_job(const struct sw_client *c, uint64_t *epoch_out);
 
 /* sw_is_async - return 1 if the job is asynchronous ([job] mode), so that it
- * takes tensors with is_async and no groups, else 0. Fixed after sw_open. */
+ * accepts tensors with is_async but no groups, else 0. Fixed after sw_open. */
 SW_API int sw_is_async(const struct sw_client *c);
 
 #define SW_PRIORITY_BY_USE UINT32_MAX
@@ -241,8 +241,8 @@ SW_API int sw_push_pull(struct sw_client *c, struct sw_tensor *t, uint32_t step,
  * copies are worth noting; otherwise 0. Any thread. Cost: one load.
  * sw_note_copy - tell the trace that the caller copied into the memory of a
  * tensor or collective before its call of @handle, or with @is_out a result
- * out of it afterwards. The times are those of CLOCK_MONOTONIC. Nothing happens
- * if no trace is recorded, or if @from_ns is behind @to_ns. */
+ * out of it afterwards. The times are those of CLOCK_MONOTONIC. Does nothing if
+ * no trace is recorded, or if @from_ns is after @to_ns. */
 SW_API int sw_is_traced(const struct sw_client *c);
 SW_API void sw_note_copy(struct sw_client *c, uint64_t handle, int is_out,
 	uint64_t from_ns, uint64_t to_ns, uint64_t bytes);
@@ -269,7 +269,7 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  *   SW_EABORTED, SW_EREFUSED, SW_EEXPIRED  the group has ended
  *   SW_EPEER      a rank has died or left, with the groups and tensors that it
  *                 belonged to; if no group without that rank is left, the
- *                 attachment ends, too
+ *                 attachment also ends
  *   SW_ESERVER    a server is silent or was restarted
  *   SW_ESTALL     no progress although every member is alive
  *   SW_ECORRUPT   a tensor was written while it was pushed
@@ -284,10 +284,9 @@ SW_API int sw_poll(struct sw_client *c, uint64_t handle);
 SW_API int sw_wait(struct sw_client *c, uint64_t handle);
 
 /* sw_wait_for - like sw_wait, but wait at most @timeout_ms in place of
- * wait_timeout_s; 0: do the work that is possible at once, then return. It
- * serves callers that check signals between short waits. If several threads
- * wait for one handle, one of them gets its result and the others get
- * SW_EINVAL. */
+ * wait_timeout_s; 0: do the work that is possible at once, then return. For
+ * callers that check signals between short waits. If several threads wait for
+ * one handle, one of them gets its result and the others get SW_EINVAL. */
 SW_API int sw_wait_for(
 	struct sw_client *c, uint64_t handle, uint32_t timeout_ms);
 
@@ -296,14 +295,14 @@ SW_API int sw_wait_for(
 SW_API int sw_wait_any(
 	struct sw_client *c, const uint64_t *handles, uint32_t n, uint32_t *i);
 
-/* sw_wait_ended - like sw_wait, for whichever collective ends first that no
- * other thread waits for; sets *@handle to it. It serves a thread that
- * dispatches completions, and does the work of the library's thread while it
- * waits. Collectives that ended before the call come first, in order of
- * completion. Each is reported once, here or by another call.
- * Errors: that of the collective; SW_ETIMEDOUT after wait_timeout_s, with
- * *@handle 0; those of sw_push_pull, with *@handle 0, when the attachment has
- * ended and all collectives have been reported. */
+/* sw_wait_ended - like sw_wait, for the first collective to end that no other
+ * thread waits for; sets *@handle. For a thread that dispatches completions; it
+ * does the work of the library's thread while it waits. Collectives that ended
+ * before the call come first, in order of completion. Each is reported once,
+ * here or by another call.
+ * Errors: the collective's error; SW_ETIMEDOUT after wait_timeout_s, and as for
+ * sw_push_pull when the attachment has ended and all collectives have been
+ * reported; the last two set *@handle to 0. */
 SW_API int sw_wait_ended(struct sw_client *c, uint64_t *handle);
 
 /* sw_wait_ended_for - like sw_wait_ended, but wait at most @timeout_ms. */
@@ -383,10 +382,10 @@ SW_API int sw_tune(struct sw_client *c, const char *policy,
  * until the thread's next call. */
 SW_API const char *sw_last_error(const struct sw_client *c);
 
-/* sw_last_conflict - return what the calls of ranks *@rank and *@other
- * contradict each other in, if that is this thread's last error
- * (SW_EMISMATCH); SW_CONFLICT_NONE if it is another one, or was found at
- * sw_declare. */
+/* sw_last_conflict - return how the calls of ranks *@rank and *@other
+ * contradict each other, if this thread's last error is SW_EMISMATCH;
+ * SW_CONFLICT_NONE after other errors, or if sw_declare found the
+ * contradiction. */
 SW_API enum sw_conflict sw_last_conflict(
 	const struct sw_client *c, uint32_t *rank, uint32_t *other);
 

@@ -45,7 +45,7 @@ static bool cholesky(double *a, uint32_t n)
 	return true;
 }
 
-/* Solve L x = b in place; L as cholesky leaves it. */
+/* Solve L x = b in place, with L from cholesky. */
 static void solve_lower(const double *l, uint32_t n, double *b)
 {
 	for (uint32_t j = 0; j < n; j++) {
@@ -86,7 +86,7 @@ static double factor(struct sw_gp *gp, const double *y)
 	return fit;
 }
 
-/* Subtract the mean, divide by the standard deviation. */
+/* Subtract the mean from @y, then divide by the standard deviation. */
 static void standardize(struct sw_gp *gp, const double *y, double *out)
 {
 	double sum = 0, squares = 0;

@@ -1,4 +1,4 @@
-/* tune_live.c - the tuner in a running job: it sets the tuning of all ranks.
+/* tune_live.c - tune a running job: set the tuning of all ranks.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tune_live.h"
 
@@ -46,7 +46,7 @@ int sw_tune_live_observe(struct sw_tune_live *l, double iteration_s)
 
 	l->n++;
 	if (l->is_waiting) {
-		/* This iteration began under the previous point. */
+		/* This iteration began with the previous point. */
 		sw_tune_live_is_set(l);
 		l->sum_s = l->n_summed = 0;
 		return 0;

@@ -10,11 +10,11 @@
 
 enum { FIRST = 3, LATTICE = 33, STUCK = 2 };
 
-/* An improvement counts from this share of the spread of the observations.  The
- * paper's own code has 0.1, which explores more than ten trials allow. */
+/* The margin of an improvement, as a share of the spread of the observations.
+ * The paper's own code has 0.1, which explores more than ten trials allow. */
 #define MARGIN 0.01
 
-/* Momentum: what did best of learning rates 0.02 … 0.3 and 0.5 … 0.9. */
+/* The best of learning rates 0.02 … 0.3 and momenta 0.5 … 0.9. */
 #define RATE     0.1
 #define MOMENTUM 0.5
 #define PROBE    0.0625
@@ -56,7 +56,7 @@ struct sw_tune_point sw_tune_grid_point(
 	return point(space, x);
 }
 
-/* --- the methods: where to look next, to t->asked --- */
+/* --- the methods: write the next point to try to t->asked --- */
 
 static void ask_random(struct sw_tune *t)
 {
@@ -69,7 +69,8 @@ static void ask_grid(struct sw_tune *t)
 	grid(t->n, t->asked);
 }
 
-/* The first points, spread out: one in each third of both dimensions. */
+/* Ask for the first points, spread out: one in each third of both dimensions.
+ */
 static void ask_first(struct sw_tune *t)
 {
 	static const double column[FIRST] = {1, 0, 2}, row[FIRST] = {1, 2, 0};
@@ -78,8 +79,8 @@ static void ask_first(struct sw_tune *t)
 	t->asked[1] = (row[t->n] + 0.25 + 0.5 * uniform(t)) / FIRST;
 }
 
-/* Where the expected improvement is largest on a lattice, moved at random so
- * that no two questions see the same points. */
+/* Ask for the point of a lattice with the largest expected improvement.  Shift
+ * the lattice at random, so that each question sees different points. */
 static void ask_bo(struct sw_tune *t)
 {
 	uint32_t n = t->n < SW_GP_MAX ? t->n : SW_GP_MAX;
@@ -117,7 +118,8 @@ static void restart(struct sw_tune *t)
 	t->probe = 0;
 }
 
-/* The point itself, or a step from it, inwards where the border is near. */
+/* Ask for the point itself, or a step from it; near the border, step inwards.
+ */
 static void ask_sgd(struct sw_tune *t)
 {
 	if (t->n == 0)
@@ -130,7 +132,7 @@ static void ask_sgd(struct sw_tune *t)
 	}
 }
 
-/* All three are known: move. */
+/* Move the point, when the times of the point and of both steps are known. */
 static void move(struct sw_tune *t)
 {
 	t->n_stuck = t->at_y < t->last_y ? 0 : t->n_stuck + 1;

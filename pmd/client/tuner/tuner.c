@@ -1,4 +1,4 @@
-/* tuner.c - tuning inside a running job: try, keep the best, notice drift.
+/* tuner.c - choose the tuning of a job: try, keep the best, detect drift.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "pmd/client/tuner/tuner.h"
 
@@ -30,8 +30,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Return the median of the first @n times; one slow iteration does not move
- * it. */
+/* Return the median of the first @n times, which one slow iteration does not
+ * affect. */
 static double median(const struct sw_tuner *t, uint32_t n)
 {
 	double sorted[TIMES];
@@ -58,7 +58,7 @@ void sw_tuner_init(struct sw_tuner *t, const struct sw_tuner_settings *settings)
 	t->now = sw_tune_ask(&t->search);
 }
 
-/* A trial has ended. */
+/* Handle the end of a trial that took @s. */
 static void next_trial(struct sw_tuner *t, double s)
 {
 	struct sw_tune_point tried = t->now;
@@ -96,7 +96,7 @@ static bool observe_searching(struct sw_tuner *t, double s)
 	return true;
 }
 
-/* The first median under the best point is its time; later medians are compared
+/* Store the first median with the best point as its time; compare later medians
  * with it. */
 static bool observe_settled(struct sw_tuner *t, double s)
 {
@@ -116,7 +116,8 @@ static bool observe_settled(struct sw_tuner *t, double s)
 	snprintf(t->text, sizeof(t->text),
 		"iterations take %.3f ms, %+.0f %%: search again", 1e3 * now_s,
 		100 * change);
-	/* The tuning in use is the first trial, so nothing worse is kept. */
+	/* Try the tuning in use first, so that the search keeps no worse point.
+	 */
 	begin(t);
 	sw_tune_ask_at(&t->search, t->now);
 	return false;

@@ -1,12 +1,12 @@
-/* tuner.h - tuning inside a running job: try, keep the best, notice drift.
+/* tuner.h - choose the tuning of a job: try, keep the best, detect drift.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * Told how long each iteration took, it says which tuning the next one uses.
- * After a change the first iterations still carry parts of the old size, so
- * they do not count. When a search has ended, the best point stays until
- * iterations become longer or shorter than noise explains. The tuner then
- * forgets its observations, except the point in use, which is the new search's
- * first trial. All functions are pure.
+ * The caller reports how long each iteration took, and the tuner chooses the
+ * tuning of the next iteration.  The first iterations after a change do not
+ * count, because they still carry parts of the old size.  After a search, the
+ * best point stays in use until iterations become longer or shorter than noise
+ * explains.  The tuner then drops its observations and searches again; the
+ * point in use is the first trial.  No function has effects outside the tuner.
  */
 #ifndef SW_PMD_CLIENT_TUNER_TUNER_H
 #define SW_PMD_CLIENT_TUNER_TUNER_H
@@ -20,10 +20,10 @@ enum { SW_TUNER_TEXT = 200 };
 struct sw_tuner_settings {
 	struct sw_tune_space space;
 	uint64_t seed;
-	uint32_t n_trials;             /* of a search */
-	uint32_t n_skipped, n_counted; /* iterations of a trial */
-	/* A share of the iteration time that is drift, when the medians of
-	 * so many iterations in a row differ by more. */
+	uint32_t n_trials;             /* trials of a search */
+	uint32_t n_skipped, n_counted; /* iterations per trial */
+	/* Drift: the medians of n_drifted iterations in a row differ by more
+	 * than this share of the iteration time. */
 	double drift;
 	uint32_t n_drifted;
 };
@@ -42,17 +42,18 @@ struct sw_tuner {
 	uint32_t
 		n_seen; /* iterations of this trial, or since the last median */
 	double times[16];
-	double kept_s; /* settled: the best point's time; 0: not known yet */
-	/* The last decision, for the log; "" when there was none. */
+	double kept_s; /* settled: the best point's time; 0: unknown yet */
+	/* The last decision, for the log; "": none. */
 	char text[SW_TUNER_TEXT];
 };
 
-/* sw_tuner_init - begin to search; t->now is the first point. */
+/* sw_tuner_init - begin a search; sets t->now to the first point. */
 void sw_tuner_init(
 	struct sw_tuner *t, const struct sw_tuner_settings *settings);
 
-/* sw_tuner_observe - the last iteration took @iteration_s.  Returns true when
- * t->now changed. A time that is not positive and finite is ignored. */
+/* sw_tuner_observe - report that the last iteration took @iteration_s.  Returns
+ * true if t->now has changed.  Ignores a time that is not positive and finite.
+ */
 bool sw_tuner_observe(struct sw_tuner *t, double iteration_s);
 
 #endif

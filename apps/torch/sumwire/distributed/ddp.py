@@ -1,9 +1,9 @@
-# ddp.py - a hook of DistributedDataParallel that leaves averages in shared memory
+# ddp.py - a hook of DistributedDataParallel that averages in shared memory
 # SPDX-License-Identifier: BSD-3-Clause
-"""Without a hook, the library copies each bucket to shared memory and the sum
-back to the bucket.  The hook moves the buckets to shared memory, so that nothing
-is left to copy, or at least takes the sum there.  The servers divide by the
-number of ranks."""
+"""Without a hook, the library copies each bucket to shared memory, and the sum
+back to the bucket.  The hook moves the buckets to shared memory, so that the
+library copies nothing; if it cannot move a bucket, it leaves the result in shared
+memory.  The servers divide by the number of ranks."""
 import torch
 from torch import distributed as dist
 
@@ -15,14 +15,14 @@ def average(group, bucket):
     """Average a bucket; see sumwire.distributed.shared_hook()."""
     backend, buffer = backend_of(group, bucket.buffer().device), bucket.buffer()
     if bucket.index() == 0:
-        finish(backend)  # left over if an error ended the previous pass
+        finish(backend)  # buckets left by an error in the previous pass
     work, result = backend.average(buffer, lambda: has_views(bucket))
     future = torch.futures.Future(
         devices=[buffer.device] if buffer.is_cuda else None)
     backend.buckets.append((work, result, future))
     error = finish(backend) if bucket.is_last() else None
     if error:
-        raise error  # DDP would take the exception of a future for a result
+        raise error  # DDP would use a future's exception as its result
     return future
 
 
@@ -49,7 +49,7 @@ def finish(backend):
 
 
 def backend_of(group, device):
-    """Return sumwire's object of a group.  Raise SumwireError if the group has
+    """Return the Methods object of a group.  Raise SumwireError if the group has
     another backend for the device."""
     group = group or dist.group.WORLD
     found = group._get_backend(device)

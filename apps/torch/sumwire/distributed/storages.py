@@ -1,8 +1,9 @@
 # storages.py - give PyTorch's storages memory that the agent reads and writes
 # SPDX-License-Identifier: BSD-3-Clause
 """A c10::StorageImpl owns its memory by three words: an address, a function
-that frees, and its argument.  Two storages exchange their memory by these words,
-and all tensors over them follow.  words_at() finds the words by samples.
+that frees the memory, and the function's argument.  If two storages exchange
+these words, they exchange their memory, and all tensors over them follow.
+words_at() finds the words from samples.
 """
 import ctypes
 import functools
@@ -14,20 +15,20 @@ import torch
 
 log = logging.getLogger("sumwire")
 
-WORD, LOOKED_AT = 8, 16  # bytes of a word; words of an object to look at
+WORD, LOOKED_AT = 8, 16  # bytes of a word; words of an object to search
 N_WORDS = 3
 SAMPLE = 4096  # bytes of a sample
 
 _moved = {}  # address of a storage: Moved
-_left = []  # in a forked child: what owns the parent's memory there
+_left = []  # in a forked child: storages that hold the parent's memory
 
 
 class Moved:
-    """Memory of a storage that move() has exchanged.
+    """The memory of a storage that move() has exchanged.
 
-    block      a weak reference; it lives as long as the storage
+    block      a weak reference; the storage keeps the block alive
     memory     the Memory of the block
-    has_views  gradients are views of it"""
+    has_views  True if gradients are views of the storage"""
 
     def __init__(self, block, memory, has_views):
         self.block, self.memory = weakref.ref(block), memory
@@ -45,7 +46,7 @@ def is_moved(tensor, memory):
 def move(tensor, memory, has_views):
     """Move a contiguous tensor that has a storage of its own to a block of a
     Memory.  Return False, and do nothing, if that is impossible.  has_views:
-    others see the tensor's values between its collectives."""
+    gradients show the tensor's values between its collectives."""
     storage, at = tensor.untyped_storage(), words_at()
     if at is None or tensor.storage_offset() or not tensor.is_contiguous() or (
             words(storage, at)[1] != words(of_torch(SAMPLE), at)[1]):
@@ -64,9 +65,9 @@ def move(tensor, memory, has_views):
 
 
 def unshare():
-    """Give moved storages memory of their own in a forked child, which would
-    write into its parent's.  Only gradients that are views keep their values: to
-    copy all would take each child the memory of all buckets."""
+    """Give moved storages new memory in a forked child, which would otherwise
+    write into the parent's memory.  Only buckets with views keep their values:
+    copying all would cost each child the memory of all buckets."""
     for address, moved in _moved.items():
         mine = (ctypes.c_uint64 * N_WORDS).from_address(address + words_at())
         if moved.block() is None or mine[0] != moved.address:
@@ -83,7 +84,7 @@ os.register_at_fork(after_in_child=unshare)
 
 
 def of_torch(n_bytes):
-    """Return a storage as PyTorch allocates them."""
+    """Return a storage that PyTorch has allocated."""
     return torch.empty(n_bytes, dtype=torch.uint8).untyped_storage()
 
 
@@ -97,8 +98,9 @@ def exchange(one, other):
 
 @functools.lru_cache(maxsize=None)
 def words_at():
-    """Find once per process how many bytes into a storage its words are, and try
-    to exchange two.  Return None if this PyTorch lays out storages otherwise."""
+    """Find, once per process, the offset in bytes of the words in a storage, and
+    test an exchange.  Return None if this PyTorch lays out storages
+    differently."""
     try:
         at = find_words()
         if at is not None and can_exchange(at):
@@ -112,7 +114,7 @@ def words_at():
 
 def find_words():
     with open("/proc/self/mem", "rb", buffering=0) as memory:
-        # Reading a wrong address this way is an error, not a signal.
+        # Read this way, a wrong address raises an error, not a signal.
         def read(storage):
             image = os.pread(memory.fileno(), WORD * LOOKED_AT, storage._cdata)
             return [int.from_bytes(image[i:i + WORD], "little")
@@ -136,8 +138,8 @@ def find_words():
 
 
 def can_exchange(at):
-    """Exchange two samples.  Return True if each has the other's memory, and if
-    the end of a storage frees what it then has."""
+    """Exchange two samples.  Return True if each then has the other's memory, and
+    frees that memory at its end."""
     buffer = (ctypes.c_uint8 * SAMPLE)()
     block, own = weakref.ref(buffer), of_torch(SAMPLE)
     lent = torch.frombuffer(buffer, dtype=torch.uint8).untyped_storage()
