@@ -201,7 +201,7 @@ def case_written():
 
 def case_lost():
     """All ranks report whose device was lost."""
-    with raises(SumwireError, "rank 1", "it was lost: lost_after says so"):
+    with raises(SumwireError, "rank 1", "device lost by option lost_after"):
         train_wide(1000)
     os._exit(0)  # the job has ended, so there is nothing to leave
 

@@ -320,7 +320,7 @@ static void device__lost(void **state)
 	assert_int_equal(sw_device_wait(t), SW_EDEVICE);
 	assert_contains(sw_last_error(s->c), "rank 3: fake device 0: ");
 	rig_await(s->r, 1, SW_HOST_DIED,
-		"fake device 0: it was lost: lost_after says so");
+		"fake device 0: device lost by option lost_after");
 	/* all other calls of this client fail with the same error */
 	assert_int_equal(push(t, x, x), SW_EDEVICE);
 	assert_int_equal(sw_push_pull(s->c, NULL, 0, &h), SW_EDEVICE);
