@@ -21,7 +21,7 @@ static const struct row stages[] = {COST_STAGES(ROW)};
 static const char *const parts[COST_PARTS] = {
 	"engine", "crc", "add", "copy", "port"};
 
-/* Of no job: of strangers, or of a reader of the status. */
+/* Return whether a stage belongs to no job: strangers, a status reader. */
 static bool is_stranger(uint32_t stage)
 {
 	return stage >= COST_WRONG_SESSION;

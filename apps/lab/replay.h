@@ -21,7 +21,7 @@ struct sw_replay {
 	/* payload rate each way, in the model's time; 0: not given */
 	uint64_t rate_bit_s;
 	uint64_t partition_bytes, credit_bytes; /* 0: the policy's default */
-	/* of the device or a simulated one; 0: no copies */
+	/* copies of the real or simulated device; 0: no copies */
 	uint64_t copy_bit_s, piece_bytes;
 	uint32_t n_ranks, n_iters;
 	double dilation; /* factor of all times; 0: choose it */

@@ -47,7 +47,7 @@ struct sw_net {
 	 * one agent. */
 	const char *port_type; /* NULL: memif */
 	struct sw_ip ip; /* address of the first network; unset: 10.77.0.0 */
-	/* of the server, or first agent; of the agents */
+	/* the server's or first agent's; the agents' */
 	struct sw_net_end ends[2];
 };
 

@@ -284,7 +284,7 @@ static void difference_print(
 	}
 }
 
-/* Until the reader closes its end. */
+/* Print events until the reader closes its end. */
 static int monitor(bool is_json)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -309,7 +309,7 @@ static int monitor(bool is_json)
 
 /* --- commands --- */
 
-/* Return what follows @word and a space in @line, or NULL. */
+/* Return the text after @word and a space in @line, or NULL. */
 static char *after(char *line, const char *word)
 {
 	size_t n = strlen(word);
@@ -340,8 +340,8 @@ static void format_answer(const char *text, bool *is_json)
 	printf("OK\n");
 }
 
-/* Are these event groups of NCCL's?  There is one kind of events here, which
- * every group has. */
+/* Return whether @text lists event groups of NCCL.  Each group gets the same
+ * events here. */
 static bool are_groups(char *text)
 {
 	static const char *const groups[] = {"lifecycle", "trace", "all"};

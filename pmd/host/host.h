@@ -154,7 +154,7 @@ struct sw_slot {
 	enum sw_slot_state state;
 	int sock, pid_fd;
 	bool is_asking; /* on_tune, on_end or on_free called and not answered */
-	bool is_freeing;  /* that call was on_free */
+	bool is_freeing;  /* the unanswered call is on_free */
 	uint32_t freeing; /* the item to free */
 	bool is_deaf;     /* does not read: its socket is full */
 	uint32_t pid, uid;

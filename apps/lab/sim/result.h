@@ -10,8 +10,8 @@
 struct sw_sim_job_result {
 	char name[SW_SIM_NAME];
 	uint32_t n_agents, n_servers, n_rounds, n_wanted;
-	uint64_t bytes;         /* of an agent in a round */
-	uint64_t goodput_bit_s; /* of an agent */
+	uint64_t bytes;         /* per agent and round */
+	uint64_t goodput_bit_s; /* per agent */
 	uint64_t round_ns[3];   /* quartiles */
 	uint64_t urgent_ns[2];  /* most urgent tensor: median, 99 % */
 	uint64_t n_again, n_timeouts, n_wrong;

@@ -147,8 +147,8 @@ static void settle(struct sw_sim_tcp *t, uint64_t number)
 	*state = SW_SIM_SACKED;
 }
 
-/* One sent again is lost again when one that left a quarter of a round trip
- * after it has arrived. */
+/* Find lost retransmissions: a segment that left more than a quarter of a round
+ * trip later, at @sent_ns, has arrived before them. */
 static bool find_lost_again(struct sw_sim_tcp *t, uint64_t sent_ns)
 {
 	bool has_lost = false;

@@ -1,10 +1,10 @@
 /* tcp.h - a model of a TCP sender: window, loss, marks, timeouts.
  * SPDX-License-Identifier: BSD-3-Clause
  *
- * The model has SACK, fast retransmission after three later segments, and of
- * lost retransmissions when segments sent later arrive (RACK, RFC 8985), one
- * decrease per round trip, a retransmission timeout of at least 200 ms as
- * Linux has it, and the windows of Reno (RFC 5681) or CUBIC (RFC 9438). It
+ * The model has SACK, fast retransmission after three later segments, and the
+ * windows of Reno (RFC 5681) or CUBIC (RFC 9438), with one decrease per round
+ * trip. It detects a lost retransmission when a segment sent later arrives
+ * (RACK, RFC 8985). As in Linux, a retransmission timeout is 200 ms or more. It
  * lacks the handshake, delayed ACKs, pacing and HyStart. A marked segment
  * (RFC 3168) decreases the window as a loss does. A flow whose own link is just
  * as fast as the bottleneck may lock others out of a full queue, because

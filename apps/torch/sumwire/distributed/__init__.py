@@ -59,8 +59,8 @@ def shared_hook(group, bucket):
     bucket  from DDP
 
     Each bucket leaves as soon as it is ready.  The last one waits for all, as
-    DDP itself would.  Returns torch's future of the averages.  Buckets move to
-    memory that the agent reads and writes when they first come."""
+    DDP itself would.  Returns torch's future of the averages.  The first call
+    for a bucket moves it to memory that the agent reads and writes."""
     from sumwire.distributed.ddp import average
     return average(group, bucket)
 
