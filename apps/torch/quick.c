@@ -532,7 +532,8 @@ static PyObject *run_method(PyObject *self, PyObject *const *arguments,
 	if (n == 2)
 		return run((struct quick *)self, arguments[0], arguments[1],
 			kind, false);
-	PyErr_SetString(PyExc_TypeError, "tensors and opts expected");
+	PyErr_SetString(PyExc_TypeError,
+		"expected two arguments: the list of tensors, and opts");
 	return NULL;
 }
 

@@ -124,7 +124,7 @@ def case_agent_is_killed():
             time.sleep(AFTER_S)  # time for the agent to log that it cannot accept
         os.kill(pid, signal.SIGKILL)
     how = ("(it was killed by SIGKILL)" if rank == 0
-           else "(rank 0 has started it and has its log)")
+           else "(rank 0 started it and prints its log)")
     with raises(SumwireError, "agent.sock has ended; its last error: no process "
                 "can attach", how):
         for _ in range(1 << 30):
@@ -231,8 +231,8 @@ def case_families():
     ips, said = chosen(v6)
     check(ips == ["::1"], f"the server is at ::1 alone: {ips}")
     check(len(said) == 1 and re.fullmatch(
-        r"SUMWIRE_SERVERS: no answer over UDP from 127\.0\.0\.1:\d+; this job "
-        r"uses \[::1\]:\d+", said[0]), f"{said}")
+        r"SUMWIRE_SERVERS: no answer over UDP from 127\.0\.0\.1:\d+: using "
+        r"IPv6, \[::1\]:\d+", said[0]), f"{said}")
     check(chosen(f"{v4},six:9") == (["::1", "::1"], []), "one has only IPv6")
     began = time.monotonic()
     check(chosen("localhost:9") == (["127.0.0.1"], []), "neither answers")
@@ -241,7 +241,7 @@ def case_families():
 
 
 def case_wrong_level():
-    with raises(SumwireError, "SUMWIRE_DEBUG=loud: warn, info or trace"):
+    with raises(SumwireError, "SUMWIRE_DEBUG=loud: expected warn, info or trace"):
         start()
 
 

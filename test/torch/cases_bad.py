@@ -149,7 +149,7 @@ def case_store():
     if dist.get_rank() == 0:
         os.kill(int(os.environ["TEST_STORE_PID"]), signal.SIGSTOP)
     goes_on()
-    with within(SumwireError, "by torch's store"):
+    with within(SumwireError, "through torch's store"):
         dist.new_group(timeout=LIMIT)
     goes_on()
     os.write(1, b"ok store\n")

@@ -212,8 +212,8 @@ def case_pickles_are_not_executed():
             setattr(channel, name, module)
         hvd.barrier()
         check(not os.path.exists(path), "the pickle was executed")
-        check(rank == who or f"rank {who} sent what is not JSON" in error,
-              error)
+        check(rank == who or f"rank {who} sent a message that is not JSON"
+              in error, error)
 
     # Where ranks differ, each reports its own state.
     sends_pickles(1, lambda: hvd.broadcast_parameters(
@@ -243,7 +243,7 @@ def case_names():
     sgd = torch.optim.SGD(a.parameters(), lr=0.1)
     with raises(ValueError, "used twice: w"):
         hvd.DistributedOptimizer(sgd, [("w", a.weight), ("w", a.bias)])
-    with raises(ValueError, "1 parameters", "not in named_parameters"):
+    with raises(ValueError, "1 parameters", "missing in named_parameters"):
         hvd.DistributedOptimizer(sgd, [("w", a.weight)])
     with raises(ValueError, "pairs"):
         hvd.DistributedOptimizer(sgd, a.parameters())
@@ -288,8 +288,8 @@ def case_changed_parameter():
     optimizer.zero_grad()
     model.double()  # torch then makes AccumulateGrad nodes without our hooks
     model(torch.ones(4, 8, dtype=torch.float64)).sum().backward()
-    with raises(RuntimeError, "'weight' is of torch.float64",
-                "was of torch.float32", "create it again"):
+    with raises(RuntimeError, "'weight' has torch.float64",
+                "had torch.float32", "create it again"):
         optimizer.step()
 
 

@@ -97,7 +97,7 @@ def case_variables():
         made.close()
         os.chdir("/")
     os.environ["BYTEPS_TRACE_START_STEP"] = "x"
-    with raises(ValueError, "BYTEPS_TRACE_START_STEP=x: a number"):
+    with raises(ValueError, "BYTEPS_TRACE_START_STEP=x: expected a number"):
         timeline.from_environment(0, 0)
     del os.environ["BYTEPS_TRACE_START_STEP"], os.environ["BYTEPS_TRACE_ON"]
     check(timeline.from_environment(0, 0) is None, "nothing asks for a trace")
@@ -293,7 +293,7 @@ def case_process_sets():
         hvd.add_process_set([0, n])
     with raises(ValueError, "process sets differ", "add_process_set"):
         hvd.add_process_set([0] if me else [1])
-    with raises(TypeError, "process_set=[0]", "ProcessSet was expected"):
+    with raises(TypeError, "process_set=[0]", "expected a ProcessSet"):
         hvd.allreduce(x, process_set=[0])
     train_in_a_set(even)
     check(hvd.remove_process_set(odd) and hvd.remove_process_set(even) and

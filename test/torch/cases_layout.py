@@ -435,12 +435,13 @@ def case_lists():
     with raises(ValueError, "torch.float64", "torch.float32"):
         dist.all_gather([torch.zeros(2) for _ in range(n)],
                         torch.zeros(2, dtype=torch.float64))
-    with raises(ValueError, "do not fit this rank's tensor of shape [2]"):
+    with raises(ValueError, "tensor has shape [3], but this rank's in the list "
+                "has [2]"):
         dist.all_gather([torch.zeros(2) for _ in range(n)], torch.zeros(3))
     with raises(ValueError, "torch.float64", "torch.float32"):
         dist.reduce_scatter(torch.zeros(2), [
             torch.zeros(2, dtype=torch.float64) for _ in range(n)])
-    with raises(ValueError, "reduce_scatter", "do not fit"):
+    with raises(ValueError, "reduce_scatter", "this rank's in the list has [4]"):
         dist.reduce_scatter(torch.zeros(2), [torch.zeros(2 + 2 * (r == me))
                                              for r in range(n)])
     dist.barrier()

@@ -257,7 +257,7 @@ def case_streams():
             work.wait()
             check(torch.equal(x, value(dist.get_rank(), n)), "it is done")
             check(not work.is_completed(), "it has ended")
-            with raises(SumwireError, "has not ended in 0.1 s"):
+            with raises(SumwireError, "timed out after 0.1 s"):
                 work.wait(datetime.timedelta(seconds=0.1))
             gate.set()
             stream_rig.current().drain()

@@ -66,7 +66,7 @@ def case_later_rank():
     me = dist.get_rank()
     first = new_group([0, 1])
     with soon("ranks 0-1 to job torch-", "rank 2 to none",
-              "make the first one of all ranks"):
+              "create a group of all ranks first"):
         new_group([0, 1, 2])
     if me < 2:
         adds(first, 2)
@@ -107,7 +107,7 @@ def case_hands():
     """One rank names an agent, the other starts its own."""
     if dist.get_rank():
         os.environ["SUMWIRE_AGENT"] = "/nowhere/agent.sock"
-    with soon("rank 1 named an agent in SUMWIRE_AGENT, rank 0 did not"):
+    with soon("SUMWIRE_AGENT is set at rank 1, but not at rank 0"):
         new_group([0, 1])
     dist.barrier()
 

@@ -300,7 +300,7 @@ def case_horovod_api():
              lambda **m: hvd.grouped_allreduce([x], **m),
              lambda **m: hvd.allreduce_async_(x, **m)]
     for call in calls:
-        with raises(TypeError, "process_set=[0]", "a ProcessSet was expected"):
+        with raises(TypeError, "process_set=[0]", "expected a ProcessSet"):
             call(process_set=[0])
         with raises(TypeError, "unexpected argument 'proces_set'"):
             call(proces_set=[0])

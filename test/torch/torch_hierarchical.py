@@ -119,7 +119,7 @@ def test_a_rank_is_late():
     """The rank makes no sum: ranks that wait for it give up, and so do all
     others. On its own machine the error names it. On others it names this rank,
     or the rank on its machine that waits for it."""
-    all_say("is_late", "missing for 4 s: rank 2 of this machine",
+    all_say("is_late", "timed out after 4 s, missing rank 2 of this machine",
             "missing: rank 2 of 4", "missing: rank 3 of 4", dies=2,
             SUMWIRE_WAIT_TIMEOUT="4")
 

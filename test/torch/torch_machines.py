@@ -333,7 +333,7 @@ def test_each_machine_first_late():
             p.wait(RUN_S)
         said = "".join(p.out() for p in runs)
         check(said.count("late: ") == 3, said)
-        check(all("missing for 4 s: rank 1 of this machine" in line or
+        check(all("timed out after 4 s, missing rank 1 of this machine" in line or
                   re.search("missing: rank [01] of 4", line)
                   for line in said.splitlines() if "late: " in line), said)
         net.await_nothing()

@@ -62,8 +62,8 @@ def seconds(variable, default):
     ValueError for anything else."""
     text = os.environ.get(variable, default)
     if not str(text).isdigit() or not 0 < int(text) < 1 << 31:
-        raise ValueError(f"{variable}={text}: a number of seconds, at least 1, "
-                         f"was expected")
+        raise ValueError(f"{variable}={text}: expected a whole number of "
+                         f"seconds, at least 1")
     return int(text)
 
 

@@ -218,8 +218,9 @@ def command():
     PATH.  Raise ImportError if neither exists."""
     found = own_command() or shutil.which("sumwire")
     if found is None:
-        raise ImportError("the command sumwire was not found in PATH; it "
-                          "starts this machine's agent")
+        raise ImportError("cannot start this machine's agent: found no command "
+                          "sumwire in PATH; install sumwire, or add its folder "
+                          "to PATH")
     return found
 
 
@@ -231,8 +232,8 @@ def declare(lib, path, signatures):
             function = getattr(lib, name)
         except AttributeError:
             raise ImportError(
-                f"{path} has no {name}: it is from another release than this "
-                f"package; install both from the same checkout") from None
+                f"{path} has no function {name}, so it is from another release "
+                f"than this package: install both from one checkout") from None
         function.restype, function.argtypes = result, arguments
 
 

@@ -124,5 +124,5 @@ def number(variable, default):
     """Return the number in an environment variable.  Raise ValueError for other text."""
     text = os.environ.get(variable, str(default))
     if not text.isdigit():
-        raise ValueError(f"{variable}={text}: a number, 0 or more, was expected")
+        raise ValueError(f"{variable}={text}: expected a number of at least 0")
     return int(text)

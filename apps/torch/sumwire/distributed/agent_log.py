@@ -20,8 +20,8 @@ def level():
     default = "info" if os.environ.get("SUMWIRE_LOG") else "warn"
     text = os.environ.get("SUMWIRE_DEBUG") or default
     if text.lower() not in LEVELS:
-        raise SumwireError("SW_ECONF", f"SUMWIRE_DEBUG={text}: warn, info or "
-                           f"trace was expected")
+        raise SumwireError("SW_ECONF", f"SUMWIRE_DEBUG={text}: expected warn, "
+                           f"info or trace")
     return LEVELS[text.lower()]
 
 

@@ -159,8 +159,8 @@ def lcores(homes, servers):
         return 2 if is_wide else 1
     if text.isdigit() and 1 <= int(text) <= LCORES_MAX:
         return int(text)
-    raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: 1 to {LCORES_MAX} "
-                       f"was expected")
+    raise SumwireError("SW_ECONF", f"SUMWIRE_LCORES={text}: expected a number "
+                       f"of polling cores, 1 to {LCORES_MAX}")
 
 
 def dead_seconds(timeout_s):
@@ -179,8 +179,9 @@ def payload():
     if n == 0 or PAYLOAD_MIN <= n <= PAYLOAD_MAX and n % PAYLOAD_UNIT == 0:
         return n
     raise SumwireError(
-        "SW_ECONF", f"SUMWIRE_PAYLOAD={text}: a multiple of {PAYLOAD_UNIT} from "
-        f"{PAYLOAD_MIN} to {PAYLOAD_MAX} was expected, or 0")
+        "SW_ECONF", f"SUMWIRE_PAYLOAD={text}: expected 0 (as large as the MTU "
+        f"allows) or a multiple of {PAYLOAD_UNIT} bytes from {PAYLOAD_MIN} to "
+        f"{PAYLOAD_MAX}")
 
 
 def ports(n_lcores):
@@ -191,13 +192,14 @@ def ports(n_lcores):
     found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     first, last = map(int, found.groups()) if found else (0, 0)
     if not 0 < first <= last < 1 << 16:
-        raise SumwireError("SW_ECONF", f"SUMWIRE_PORTS={text}: first-last was "
-                           f"expected, of 1 to 65535, such as 21000-21015")
+        raise SumwireError("SW_ECONF", f"SUMWIRE_PORTS={text}: expected "
+                           f"FIRST-LAST between 1 and 65535, such as "
+                           f"21000-21015")
     if last - first + 1 < 2 * n_lcores:
         raise SumwireError(
             "SW_ECONF", f"SUMWIRE_PORTS={text} has {last - first + 1} ports: an "
             f"agent that polls on {n_lcores} core{'s' * (n_lcores > 1)} needs "
-            f"{2 * n_lcores}, two for each")
+            f"at least {2 * n_lcores}")
     return first, last
 
 
@@ -215,8 +217,9 @@ def free_port(ip, n, span):
         except OSError:
             continue
         return port
-    raise SumwireError("SW_EBUSY", f"no {n} UDP ports in a row are free at "
-                       f"{ip}, of {first} to {last} (SUMWIRE_PORTS)")
+    raise SumwireError("SW_EBUSY", f"found no {n} consecutive free UDP ports "
+                       f"at {ip} in {first}-{last}: set another range in "
+                       f"SUMWIRE_PORTS")
 
 
 def is_left(folder):
@@ -273,9 +276,9 @@ def memory_file(name):
     try:
         return os.memfd_create(name)
     except OSError as e:
-        raise SumwireError("SW_EIO", f"memfd_create: {e.strerror}: agents share "
-                           f"memory by it; does a seccomp filter deny it?"
-                           ) from None
+        raise SumwireError("SW_EIO", f"cannot create shared memory for the "
+                           f"agent: memfd_create: {e.strerror}; does a seccomp "
+                           f"filter deny it?") from None
 
 
 def draw_key(servers):
@@ -386,7 +389,7 @@ class Agent:
         try:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
-            return "it has not ended"
+            return "it still runs"
         if code < 0:
             return f"it was killed by {signal.Signals(-code).name}"
         return f"it ended with exit code {code}"
@@ -430,9 +433,10 @@ class Layout:
             # each agent has a loopback address of its own
             return f"127.77.{self.agent // 250}.{self.agent % 250 + 1}"
         if len(self.leaders) > self.n_machines:
-            raise SumwireError("SW_ECONF", f"an agent serves at most "
-                               f"{RANKS_PER_AGENT} ranks: for more on one of "
-                               f"several machines, start agents by hand")
+            raise SumwireError("SW_ECONF", f"more than {RANKS_PER_AGENT} ranks "
+                               f"on one of several machines need several agents "
+                               f"there: start them yourself, and name each "
+                               f"rank's in SUMWIRE_AGENT")
         if self.n_machines == 1:
             return addresses.needed(addresses.own(self.servers[0][0]),
                                     self.servers[0][0])
@@ -478,7 +482,7 @@ class Layout:
         some = ", ".join(addresses.with_port(*node)
                          for node in nodes[:NODES_SHOWN])
         more = ", …" if len(nodes) > NODES_SHOWN else ""
-        return (f"agents are at UDP ports {some}{more}; TCP between the hosts "
+        return (f"the agents listen at UDP {some}{more}; TCP between the hosts "
                 f"works: does a firewall drop UDP? (SUMWIRE_PORTS sets the "
                 f"ports)")
 
@@ -541,5 +545,5 @@ def start_all(meeting, layout, may_retry):
         return None
     starter = layout.here[0]
     how = mine[0].how if mine else lambda: (
-        f"rank {starter} has started it and has its log")
+        f"rank {starter} started it and prints its log")
     return paths[layout.agent], nodes[layout.agent][0], how, nodes

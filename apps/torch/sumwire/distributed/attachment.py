@@ -81,7 +81,7 @@ def doubted(doubt, local_rank):
     """Print the doubt if the code inside takes long, once per agent, and append
     it to the error of its timeout."""
     timer = threading.Timer(DOUBT_S, print, [
-        f"sumwire: the agents have not met for {DOUBT_S} s: {doubt}"],
+        f"sumwire: the agents have not met after {DOUBT_S} s: {doubt}"],
         {"file": sys.stderr, "flush": True})
     timer.daemon = True
     if doubt and not local_rank:
@@ -123,8 +123,9 @@ def acquire(meeting, home):
         if home.ranks is None:
             _attachment = Attachment(meeting, home)
         elif _attachment is None:
-            raise SumwireError("SW_ECLOSED", "another thread has closed this "
-                               "process's last group")
+            raise SumwireError("SW_ECLOSED", "cannot create the group: another "
+                               "thread has closed this process's last group, "
+                               "and so left the job")
         _attachment.n_groups += 1
         meeting.look = _attachment.calls.client.check
         return _attachment

@@ -86,7 +86,8 @@ class Transfer(Kept):
         limit_s, began = seconds(timeout), time.monotonic()
         if not self._has_begun.wait(limit_s):
             raise SumwireError("SW_ETIMEDOUT", f"{self.what} timed out: that "
-                               f"rank has not called gloo in {limit_s:g} s")
+                               f"rank has not connected through gloo in "
+                               f"{limit_s:g} s")
         if self.error:
             raise self.error
         if not limit_s:

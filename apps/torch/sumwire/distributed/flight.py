@@ -187,10 +187,10 @@ def report():
     try:
         path = write(_rank)
     except OSError as e:
-        warnings.warn(f"the flight recorder was not written: {e}")
+        warnings.warn(f"cannot write the flight recorder's file: {e}")
         return
     warnings.warn(f"the last {len(_records)} collectives of rank {_rank} are in {path}: "
-                  f"torchfrtrace compares those of all ranks")
+                  f"compare the files of all ranks with torchfrtrace")
 
 
 class Watch:

@@ -127,8 +127,8 @@ def make_backend(name, device, opts, options):
         return dist.ProcessGroupGloo(store, opts.group_rank, opts.group_size,
                                      timeout=opts.timeout)
     if name != "nccl" or not dist.is_nccl_available():
-        raise ValueError(f"backend '{name}' for {device} beside sumwire: this "
-                         f"PyTorch makes it only before sumwire; write "
+        raise ValueError(f"backend '{name}' for {device}: this PyTorch can "
+                         f"create it only before sumwire: write "
                          f"'{device}:{name}' first")
     options = options or dist.ProcessGroupNCCL.Options()
     options._timeout = opts.timeout

@@ -58,9 +58,9 @@ def check_hands(meeting, marks):
     if by_hand and len(by_hand) < meeting.n:
         others = set(range(meeting.n)) - set(by_hand)
         raise SumwireError(
-            "SW_ECONF", f"group {meeting.group_id}: {meeting.named(by_hand)} "
-            f"named an agent in SUMWIRE_AGENT, {meeting.named(others)} did "
-            f"not: set it for all ranks, or for none")
+            "SW_ECONF", f"group {meeting.group_id}: SUMWIRE_AGENT is set at "
+            f"{meeting.named(by_hand)}, but not at {meeting.named(others)}: "
+            f"set it for all ranks, or for none")
     return not by_hand
 
 
@@ -78,18 +78,19 @@ def check_jobs(meeting, jobs):
             else f"job {job[0]} of epoch {job[1]:x}")
             for job, ranks in by_job.items()]
         raise SumwireError(
-            "SW_EREFUSED", f"group {meeting.group_id} is impossible: "
-            f"{', '.join(said)} belong{'s' if meeting.n == 1 else ''}. A "
+            "SW_EREFUSED", f"group {meeting.group_id} cannot be created, "
+            f"because its ranks belong to different jobs: {', '.join(said)}. A "
             f"process joins a job with its first sumwire group and leaves it "
-            f"with its last: make the first one of all ranks, then those of "
+            f"with its last: create a group of all ranks first, then groups of "
             f"some of them")
     places = [job and job[2] for job in jobs]
     for rank, place in enumerate(places):
         if place is not None and places.index(place) != rank:
             raise SumwireError(
-                "SW_EREFUSED", f"group {meeting.group_id} is impossible: "
-                f"{meeting.named([places.index(place), rank])} are both rank "
-                f"{place} of job {jobs[rank][0]}: make it of different ones")
+                "SW_EREFUSED", f"group {meeting.group_id} cannot be created, "
+                f"because {meeting.named([places.index(place), rank])} are "
+                f"both rank {place} of job {jobs[rank][0]}: create it of "
+                f"different processes")
 
 
 def job_ranks(meeting, jobs):
@@ -125,9 +126,9 @@ class Home:
             self.is_on_loopback = len(set(found)) == 1
         elif len(set(found)) < len(found):
             raise SumwireError(
-                "SW_ECONF", f"ranks at {max(found, key=found.count)} have no "
-                f"common TMPDIR, where an agent puts its socket: mount one "
-                f"folder in all containers of that host")
+                "SW_ECONF", f"ranks at {max(found, key=found.count)} share no "
+                f"TMPDIR for the agent's socket: mount one folder in all "
+                f"containers of that host, and set TMPDIR to it")
 
     def ip(self):
         """Return this machine's address for other machines.  Raise SumwireError

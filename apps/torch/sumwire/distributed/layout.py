@@ -137,24 +137,25 @@ def check(t):
         raise ValueError(NEEDS_DENSE.format(
             "that varies" if t.is_nested else list(t.shape)))
     if t.device.type not in ("cpu", "cuda"):
-        raise ValueError(f"sumwire takes tensors of the CPU and of CUDA's "
-                         f"devices; this one is on {t.device}")
+        raise ValueError(f"unsupported device {t.device}: pass a tensor on the "
+                         f"CPU or on a CUDA device")
     if not t.is_contiguous() and not is_channels_last(t):
         raise ValueError(NEEDS_DENSE.format(list(t.shape)))
     needed = (t.storage_offset() + t.numel()) * t.element_size()
     if t.numel() and not t._is_zerotensor() and (
             t.untyped_storage().nbytes() < needed):
         raise ValueError(f"the memory of this tensor of shape {list(t.shape)} "
-                         f"has been freed: its storage has "
-                         f"{t.untyped_storage().nbytes()} of {needed} bytes")
+                         f"has been freed (its storage has "
+                         f"{t.untyped_storage().nbytes()} of {needed} bytes): "
+                         f"resize its storage before the call")
 
 
 def check_result(t):
     """Raise ValueError for a tensor whose elements share memory."""
     if t._is_zerotensor() or has_overlap(t):
         raise ValueError(f"elements of this tensor of shape {list(t.shape)} "
-                         f"share memory, so that it cannot hold a result: pass "
-                         f"its clone()")
+                         f"share memory, so it cannot hold a result: pass its "
+                         f"clone()")
 
 
 def is_plain(t):
@@ -230,8 +231,8 @@ def apart(tensors, results, what, is_own):
 def check_sparse(t):
     """Raise ValueError for a sparse tensor that gloo cannot add."""
     if t.layout != torch.sparse_coo or t.device.type != "cpu":
-        raise ValueError(f"sumwire adds sparse tensors of the layout sparse_coo "
-                         f"on the CPU; this one is {t.layout} on {t.device}: "
+        raise ValueError(f"unsupported sparse tensor ({t.layout} on "
+                         f"{t.device}): pass torch.sparse_coo on the CPU, or "
                          f"call to_dense()")
 
 
@@ -242,15 +243,15 @@ def for_gloo(name, arguments):
     for t in (t for a in arguments for t in flatten(a)):
         if t.device.type != "cpu":
             raise ValueError(
-                f"{name}: gloo does it, with CPU tensors alone; this one is on "
-                f"{t.device}. init_process_group('cpu:sumwire,cuda:nccl') gives "
-                f"CUDA tensors to NCCL")
+                f"{name} runs on gloo, which supports CPU tensors only; this "
+                f"one is on {t.device}: init_process_group("
+                f"'cpu:sumwire,cuda:nccl') gives CUDA tensors to NCCL")
     for t in results:
         if target(t) is not t:
             raise ValueError(f"{name}: gloo needs contiguous tensors without a "
                              f"lazy negation or conjugation; this one has shape "
                              f"{list(t.shape)}, strides {list(t.stride())}: pass "
-                             f"a new one")
+                             f"a new contiguous tensor")
 
     def source_of(argument):
         if isinstance(argument, (list, tuple)):

@@ -56,8 +56,9 @@ def asked_for(wanted):
         wanted = os.environ.get("SUMWIRE_HIERARCHICAL", "0")
     wanted = {"": False, "0": False, "1": True}.get(wanted, wanted)
     if wanted not in (False, True, *BACKENDS):
-        raise ValueError(f"hierarchical={wanted!r}: True, False, or the local "
-                         f"backend, {' or '.join(BACKENDS)}, was expected")
+        raise ValueError(f"hierarchical={wanted!r}: expected True, False, or "
+                         f"the backend inside a machine, "
+                         f"{' or '.join(BACKENDS)}")
     return wanted
 
 
@@ -68,10 +69,10 @@ def choose_backend(wanted, device):
         "nccl" if device.type == "cuda" else "gloo")
     if kind == "nccl" and device.type != "cuda":
         raise ValueError(f"nccl adds tensors of CUDA devices, not of the "
-                         f"{device.type}")
+                         f"{device.type}: use gloo")
     if not getattr(dist, f"is_{kind}_available", lambda: dist.is_available())():
-        raise ValueError(f"this PyTorch has no {kind} for the sums of a "
-                         f"machine")
+        raise ValueError(f"sums inside a machine need {kind}, and this PyTorch "
+                         f"was built without it")
     return kind
 
 
@@ -225,8 +226,9 @@ class Local:
         do not wait themselves: they are the missing ones."""
         who = self.silent(lambda: None)  # a failed job would be a consequence
         return SumwireError(
-            "SW_ETIMEDOUT", f"missing for {self.limit_s:g} s: {who}" if who else
-            f"{self.kind} among the ranks of this machine has not ended in "
+            "SW_ETIMEDOUT", f"{self.kind} timed out after {self.limit_s:g} s, "
+            f"missing {who}" if who else
+            f"{self.kind} between the ranks of this machine timed out after "
             f"{self.limit_s:g} s, though all of them wait for it")
 
     def silent(self, look):
@@ -245,7 +247,7 @@ class Local:
             work.wait()
         except RuntimeError as e:
             who = self.silent(look)
-            text = (f"{self.kind} among the ranks of this machine: "
+            text = (f"{self.kind} between the ranks of this machine: "
                     f"{str(e).partition(chr(10))[0]}")
             raise SumwireError("SW_EPEER", f"{who} missing; {text}" if who
                                else text) from None

@@ -182,7 +182,8 @@ class Meeting:
             text = str(e).partition("\n")[0]
             raise SumwireError(
                 "SW_EIO", f"{self.named([self.me])} cannot reach the other "
-                f"{self.n - 1} ranks by torch's store: {text}") from None
+                f"{self.n - 1} ranks through torch's store: {text}; is the "
+                f"process that hosts the store still running?") from None
 
     # --- in the messenger's thread ---
 
@@ -231,10 +232,9 @@ class Meeting:
     def _check_id(self, found):
         if as_text(found) != self.id:
             raise SumwireError(
-                "SW_EMISMATCH", f"two processes call themselves "
-                f"{self.named([self.me])} in place {self.me} of group "
-                f"{self.group_id}: give new_group the same ranks in the same "
-                f"order at every rank")
+                "SW_EMISMATCH", f"two processes claim place {self.me} of group "
+                f"{self.group_id} as {self.named([self.me])}: give new_group "
+                f"the same ranks in the same order at every rank")
 
     def _exchange(self, step, mine, decide):
         key = str(step)
@@ -293,7 +293,7 @@ class Meeting:
         here = self.n - len(missing)
         text = (f"timed out after {self.limit_s:g} s waiting for "
                 f"{self.named(missing or [0])} to join group {self.group_id} "
-                f"({here} of {self.n} ranks are here): look for the error of "
+                f"({here} of {self.n} ranks are here): read the output of "
                 f"{'that rank' if len(missing) < 2 else 'those ranks'}, which "
                 f"may have ended early or be stuck")
         if self.store is None:

@@ -88,9 +88,8 @@ def in_memory(argument):
         return argument
     if hasattr(argument, "trigger_wait"):
         return argument.trigger_wait()
-    raise ValueError(f"sumwire takes tensors that lie in memory; this one is a "
-                     f"{type(argument).__name__}: give its parts, such as "
-                     f"to_local()")
+    raise ValueError(f"unsupported tensor type {type(argument).__name__}: pass "
+                     f"a plain tensor, for example x.to_local()")
 
 
 @functools.lru_cache(maxsize=64)
@@ -607,9 +606,9 @@ class Methods:
     def parted(self, part, whole, what):
         if part.numel() * self.n != whole.numel() or part.dtype != whole.dtype:
             raise ValueError(
-                f"{what} of a group of {self.n}: {whole.numel()} elements of "
-                f"{whole.dtype} are not {self.n} times {part.numel()} of "
-                f"{part.dtype}")
+                f"{what}: expected {self.n} times {part.numel()} elements of "
+                f"{part.dtype}, a part for each rank of the group; found "
+                f"{whole.numel()} of {whole.dtype}")
 
     def is_own(self, part, whole):
         """Return True if part is this rank's part of whole, as in a collective
@@ -623,18 +622,19 @@ class Methods:
         """Raise ValueError unless parts has one tensor for each rank, like the
         single tensor of this rank."""
         if len(parts) != self.n:
-            raise ValueError(f"{what}: the list has {len(parts)} tensors, the "
-                             f"group {self.n} ranks")
+            raise ValueError(f"{what}: the list has {len(parts)} tensors: pass "
+                             f"one for each of the group's {self.n} ranks")
         mine = parts[self.me]
         if mine.numel() != single.numel():
-            raise ValueError(f"{what}: {single.numel()} elements of shape "
-                             f"{list(single.shape)} do not fit this rank's "
-                             f"tensor of shape {list(mine.shape)}")
+            raise ValueError(f"{what}: the tensor has shape "
+                             f"{list(single.shape)}, but this rank's in the "
+                             f"list has {list(mine.shape)}: pass tensors with "
+                             f"the same number of elements")
         for t in parts:
             if (t.dtype, t.device) != (single.dtype, single.device):
                 raise ValueError(f"{what} of {single.dtype} on {single.device} "
                                  f"with {t.dtype} on {t.device}: pass tensors "
-                                 f"of one type on one device")
+                                 f"of one dtype on one device")
 
 
 def by_gloo(name):
@@ -686,7 +686,8 @@ def operation(what, tensors, op):
     for t in tensors:
         if (name, t.dtype) not in PAIRS:
             raise ValueError(f"{what}: sumwire has no {name or kind} of "
-                             f"{t.dtype}")
+                             f"{t.dtype}: convert the tensor, or choose another "
+                             f"operation")
     if name != "premul_sum":
         return {"op": name}
     return {"op": name, "scale": float(op.__getstate__()[1])}

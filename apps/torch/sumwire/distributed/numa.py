@@ -159,10 +159,11 @@ def warn_of_quota(n_ranks, n_lcores):
     most = quota()
     if most is not None and most < n_ranks + n_lcores:
         warnings.warn(
-            f"the control group of this process has {most:g} CPUs of time "
-            f"(cpu.max), but {n_ranks} rank{'s' * (n_ranks > 1)} and an agent "
-            f"that polls on {n_lcores} want {n_ranks + n_lcores}: each is "
-            f"stopped when the time is used up")
+            f"cpu.max limits this process's control group to the time of "
+            f"{most:g} CPUs, but {n_ranks} rank{'s' * (n_ranks > 1)} and an "
+            f"agent with {n_lcores} polling core{'s' * (n_lcores > 1)} use "
+            f"{n_ranks + n_lcores}: the kernel stops them when the time is used "
+            f"up; raise the limit")
 
 
 @contextlib.contextmanager

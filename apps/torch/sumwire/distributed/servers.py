@@ -129,8 +129,8 @@ def choose(hosts):
         return v4
     warnings.warn(
         f"SUMWIRE_SERVERS: no answer over UDP from "
-        f"{', '.join(addresses.with_port(*place) for place in silent)}; this "
-        f"job uses {', '.join(addresses.with_port(*place) for place in v6)}")
+        f"{', '.join(addresses.with_port(*place) for place in silent)}: using "
+        f"IPv6, {', '.join(addresses.with_port(*place) for place in v6)}")
     return v6
 
 
@@ -152,9 +152,9 @@ def appliances():
             hosts.append((ips, int(port or PORT)))
         except OSError as e:
             raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: machine "
-                               f"{socket.gethostname()} finds no address of "
+                               f"{socket.gethostname()} cannot resolve "
                                f"{host}: {e.strerror}") from None
         except ValueError as e:
-            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: {each} is "
-                               f"not host[:port]: {e}") from None
+            raise SumwireError("SW_ECONF", f"SUMWIRE_SERVERS={text}: expected "
+                               f"HOST[:PORT], found {each}: {e}") from None
     return choose(hosts)

@@ -54,9 +54,9 @@ def is_counted():
         found = e
     if found == 1:
         return True
-    warnings.warn(f"sumwire reads no reference counts of works in PyTorch "
-                  f"{torch.__version__} (a new work has {found}, not 1): it "
-                  f"keeps the last {KEPT} works, with their tensors")
+    warnings.warn(f"sumwire cannot read the reference counts of works in "
+                  f"PyTorch {torch.__version__} (a new work has {found}, not "
+                  f"1): it keeps the last {KEPT} works and their tensors alive")
     return False
 
 
@@ -198,8 +198,8 @@ class One(Future, Ending):
 
 
 def late(call, limit_s):
-    return SumwireError("SW_ETIMEDOUT", f"{call.what} timed out: it has not ended "
-                        f"in {limit_s:g} s")
+    return SumwireError("SW_ETIMEDOUT", f"{call.what} timed out after "
+                        f"{limit_s:g} s")
 
 
 class Work(Future):

@@ -87,8 +87,9 @@ class Asynchronous:
 
     def add_param_group(self, group):
         if self._started:
-            raise RuntimeError("an asynchronous optimizer takes no more "
-                               "parameters after its first step()")
+            raise RuntimeError("cannot add parameters to an asynchronous "
+                               "optimizer after its first step(): add them "
+                               "before")
         g = len(self.param_groups)
         super().add_param_group(group)
         self._named += trained([(f"group{g}.{i}", p) for i, p in enumerate(
@@ -101,21 +102,21 @@ def trained(named):
 
 def check_options(compression, cross_barrier, hierarchical):
     if compression is not Compression.none:
-        raise ValueError("asynchronous=True: deltas travel in the parameters' "
-                         "own type; leave compression out")
+        raise ValueError("asynchronous=True sends changes in the parameters' "
+                         "own dtype: leave compression out")
     if cross_barrier:
-        raise ValueError("asynchronous=True waits for no other rank, so "
-                         "there is no barrier to cross; leave cross_barrier "
-                         "out")
+        raise ValueError("asynchronous=True waits for no other rank, so it has "
+                         "no barrier: leave cross_barrier out")
     if hierarchical:
-        raise ValueError("asynchronous=True: the servers keep what each rank "
-                         "changes; leave hierarchical out")
+        raise ValueError("asynchronous=True sends each rank's changes to the "
+                         "servers by themselves: leave hierarchical out")
 
 
 def make(optimizer, named):
     """Return an optimizer of a subclass, which shares groups and state with the
     given one."""
-    current().joins.refuse("an asynchronous job has no end that ranks wait for")
+    current().joins.refuse("ranks of an asynchronous job do not wait for each "
+                           "other; leave join() out")
     base = optimizer.__class__
     cls = type(base.__name__, (Asynchronous, base), {})
     new = cls.__new__(cls)

@@ -143,7 +143,7 @@ def is_global(process_set):
     """Return True if the argument process_set means all ranks of the job.
     Raise TypeError for anything that is not a process set."""
     if process_set is not None and not hasattr(process_set, "process_set_id"):
-        raise TypeError(f"process_set={process_set!r}: a ProcessSet was expected")
+        raise TypeError(f"process_set={process_set!r}: expected a ProcessSet")
     return process_set is None or process_set.process_set_id == 0
 
 
@@ -174,8 +174,8 @@ def broadcast_bytes(data, root_rank, process_set=None):
     n = torch.tensor([len(data)], dtype=torch.int64)
     way(process_set).stream(as_bytes(n), root_rank)
     if int(n) < 1:
-        raise SumwireError("SW_EPROTO", f"rank {root_rank} announced {int(n)} "
-                           f"bytes; at least 1 was expected")
+        raise SumwireError("SW_EPROTO", not_ours(
+            root_rank, f"{int(n)} as the length of its object"))
     data = bytearray(data if current().rank == root_rank else int(n))
     way(process_set).stream(torch.frombuffer(data, dtype=torch.uint8), root_rank)
     return bytes(data)
@@ -220,8 +220,8 @@ def broadcast_json(value, root_rank, process_set=None):
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
-        raise SumwireError("SW_EPROTO", not_ours(root_rank,
-                                                 "what is not JSON")) from None
+        raise SumwireError("SW_EPROTO", not_ours(
+            root_rank, "a message that is not JSON")) from None
 
 
 def not_ours(rank, what):

@@ -76,10 +76,9 @@ def check_untouched(slot):
     update, because the update would change a value that the script has set."""
     if slot.late is not None and slot.seen != state_of(slot.parameter):
         raise RuntimeError(
-            f"'{slot.name}' was written after step(), before its update was "
-            f"done, since it was not accessed through its module: do so, "
-            f"call optimizer.synchronize() before, or train without "
-            f"cross_barrier")
+            f"'{slot.name}' was written between step() and its update, "
+            f"without a call of its module: call optimizer.synchronize() before "
+            f"you write it, or train without cross_barrier")
 
 
 class Crossing:

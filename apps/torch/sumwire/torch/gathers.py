@@ -125,19 +125,18 @@ def check_splits(tensor, splits, n):
     rows = tensor.shape[0]
     if splits is None:
         if rows % n:
-            raise refused(f"alltoall of {rows} rows to {n} ranks: pass splits "
-                          f"where they do not get the same number")
+            raise refused(f"alltoall: {rows} rows cannot be divided equally "
+                          f"among {n} ranks: pass splits")
         return [rows // n] * n
     if isinstance(splits, torch.Tensor):
         if splits.dtype != torch.int32:
-            raise refused(f"alltoall: splits are of {splits.dtype}; torch.int32 "
-                          f"was expected")
+            raise refused(f"alltoall: splits have dtype {splits.dtype}: "
+                          f"expected torch.int32")
         splits = splits.tolist()
     splits = [int(s) for s in splits]
     if len(splits) != n or min(splits) < 0 or sum(splits) > rows:
-        raise refused(f"alltoall: splits {splits} for {rows} rows: {n} numbers "
-                      f"of at least 0 with a sum of at most {rows} were "
-                      f"expected")
+        raise refused(f"alltoall: splits {splits} for {rows} rows: expected {n} "
+                      f"numbers of at least 0 whose sum is at most {rows}")
     return splits
 
 
@@ -273,8 +272,8 @@ class Reducescatter(torch.autograd.Function):
     def backward(ctx, grad):
         op, process_set = ctx.options["op"], ctx.options["process_set"]
         if op not in (Average, Sum):
-            raise RuntimeError(f"reducescatter with {op.name} has no gradient; "
-                               f"with Average and Sum it has")
+            raise RuntimeError(f"reducescatter with {op.name} has no gradient: "
+                               f"use Average or Sum")
         if op is Sum:
             grad = grad * members_of(process_set).n
         factor = (ctx.options["prescale_factor"] *

@@ -131,10 +131,9 @@ class Gradients:
         already. """
         if slot.late is not None:
             raise RuntimeError(
-                f"'{slot.name}' was used before its update was done, since it "
-                f"was not read through its module: do so, call "
-                f"optimizer.synchronize() before, or train without "
-                f"cross_barrier")
+                f"'{slot.name}' was used between step() and its update, "
+                f"without a call of its module: call optimizer.synchronize() "
+                f"before you use it, or train without cross_barrier")
         raise RuntimeError(
             f"the gradient of '{slot.name}' was computed more than "
             f"{self.passes} times before step(): set "
@@ -273,16 +272,16 @@ class Gradients:
         if grad.is_sparse:
             if not self.sparse_as_dense:
                 raise TypeError(
-                    f"the gradient of '{slot.name}' is sparse, and it is not "
-                    f"the weight of an Embedding or EmbeddingBag with "
-                    f"sparse=True that rank 0 has used: pass "
+                    f"the gradient of '{slot.name}' is sparse, but the "
+                    f"parameter is not the weight of an Embedding or "
+                    f"EmbeddingBag with sparse=True that rank 0 has used: pass "
                     f"sparse_as_dense=True")
             grad = slot.parameter.grad = grad.to_dense()
         if grad.dtype is not slot.dtype:
             raise RuntimeError(
-                f"the gradient of '{slot.name}' is of {grad.dtype}, but its "
-                f"parameter was of {slot.dtype} when the distributed optimizer "
-                f"or module was created: create it again after such a change")
+                f"the gradient of '{slot.name}' has {grad.dtype}, but its "
+                f"parameter had {slot.dtype} when the distributed optimizer or "
+                f"module was created: create it again after such a change")
         source = grad.detach() if grad.requires_grad else grad
         shared = slot.bundle.shared
         began_ns = shared.client.is_traced and time.monotonic_ns()
@@ -420,7 +419,8 @@ def step_along(told):
     gradients = current().gradients.get(told["what"])
     if gradients is None:
         raise SumwireError("SW_EMISMATCH", f"join: other ranks call step() of "
-                           f"optimizer {told['what']}, which this rank does not "
-                           f"have")
+                           f"optimizer {told['what']}, but this rank has not "
+                           f"created it: create the same optimizers at all "
+                           f"ranks")
     gradients.add_zeros()
     return gradients

@@ -192,11 +192,11 @@ def find(job, what, parameters, wanted):
     place = next(iter(places))
     kind, problem = problem_of(lambda: local.choose_backend(wanted, place))
     if len(places) > 1:
-        problem = "its parameters are not all of one device"
+        problem = "its parameters are on several devices: move them to one"
     refuse_together(problem)
     stage = find_stage(job, parameters)
-    refuse_together("its device has no pinned memory" if place.type == "cuda"
-                    and stage is None else None)
+    refuse_together("it has no pinned memory for its device"
+                    if place.type == "cuda" and stage is None else None)
     machine = meet(job, kind, here)
     cross = job.collectives.group(
         f"{what}.place{here.index(job.rank)}", across,

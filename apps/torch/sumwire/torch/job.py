@@ -184,9 +184,8 @@ def short(name):
 def dtype_name(dtype, what):
     name = DTYPES.get(dtype)
     if name is None:
-        raise TypeError(f"'{what}' is of {dtype}, which sumwire cannot sum; it "
-                        f"sums {', '.join(str(d) for d in DTYPES)}: convert it "
-                        f"first")
+        raise TypeError(f"sumwire cannot sum '{what}' of {dtype}: convert it to "
+                        f"one of {', '.join(str(d) for d in DTYPES)}")
     return name
 
 

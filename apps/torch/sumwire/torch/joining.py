@@ -175,8 +175,8 @@ class Joins:
         if self.turns is None or self.has_joined:
             return ""
         who = ", ".join(map(str, sorted(self.turns.joined)))
-        return (f"; rank {who} has called join(), and only allreduce goes on "
-                f"without it")
+        return (f"; rank {who} has called join(): only allreduce works without "
+                f"it")
 
     def quiet(self):
         """Return a context in which operations are not noted, because they are
@@ -289,8 +289,9 @@ class Joins:
         kind = told["kind"]
         if kind not in SERVE:
             raise SumwireError("SW_EPROTO", f"join: rank {self.turns.leader} "
-                               f"calls what a rank that has joined cannot serve: "
-                               f"{kind}")
+                               f"calls an operation unknown to this rank, "
+                               f"{kind}: all ranks need the same release of "
+                               f"sumwire")
         each = SERVE[kind](told)
         if each is not None and each not in self.served:
             self.served.append(each)

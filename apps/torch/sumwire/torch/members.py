@@ -146,7 +146,7 @@ class Members:
         if joined:
             raise SumwireError(
                 "SW_EMISMATCH", f"{operation.words}: rank {joined[0]} has called "
-                f"join(), and only allreduce goes on without it")
+                f"join(): only allreduce works without it")
         other = next((i for i, row in enumerate(table)
                       if row[0] != table[0][0]), None)
         if other is not None:
@@ -165,7 +165,7 @@ class Members:
         raise SumwireError(
             "SW_EMISMATCH", f"rank {self.ranks[0]} called {first}, but rank "
             f"{self.ranks[other]} called {differs}: all members of a process "
-            f"set make the same calls in the same order")
+            f"set must make the same calls in the same order")
 
     # --- steps of operations; tensors are contiguous and on the CPU ---
 

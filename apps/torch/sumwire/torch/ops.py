@@ -90,9 +90,8 @@ class Call:
         if "\0" in str(name) or not isinstance(priority, int) or \
                 not 0 <= priority < 1 << 31:
             raise ValueError(
-                f"name={name!r}, priority={priority!r}: a name without NUL and "
-                f"a priority of at least 0, which is the most urgent, were "
-                f"expected")
+                f"name={name!r}, priority={priority!r}: expected a name without "
+                f"NUL, and a priority of at least 0, which is the most urgent")
         self.number = None
         place = calls().place(name)
         try:

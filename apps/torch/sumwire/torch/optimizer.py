@@ -43,8 +43,9 @@ def check_names(optimizer, named):
                          f"{', '.join(twice)}")
     unnamed = len(set(all_parameters) - {p for _, p in named})
     if unnamed:
-        raise ValueError(f"{unnamed} parameters of the optimizer are not in "
-                         f"named_parameters: pass those of all its models")
+        raise ValueError(f"{unnamed} parameters of the optimizer are missing in "
+                         f"named_parameters: pass the parameters of all its "
+                         f"models")
     mine, first = set(all_parameters), {}
     for n, p in named:
         first.setdefault(p, n)  # a tied parameter may have several names
@@ -200,8 +201,8 @@ class Distributed:
 
 def check_passes(passes):
     if not isinstance(passes, int) or passes < 1:
-        raise ValueError(f"backward_passes_per_step={passes!r}: a number of at "
-                         f"least 1 was expected")
+        raise ValueError(f"backward_passes_per_step={passes!r}: expected an int "
+                         f"of at least 1")
 
 
 def can_cross(base):
@@ -220,8 +221,8 @@ def choose_crossing(base, wanted, hierarchical):
     if wanted and not can_cross(base):
         raise ValueError(
             f"cross_barrier=True: {base.__name__} is not one of torch.optim's "
-            f"optimizers that update each parameter by itself; leave "
-            f"cross_barrier out, and step() waits for all sums")
+            f"optimizers that update each parameter by itself: leave "
+            f"cross_barrier out; then step() waits for all sums")
     if wanted is None:
         return can_cross(base) and not hierarchical and any(
             os.environ.get(name, "0") not in ("", "0") for name in SWITCHES)
@@ -232,9 +233,8 @@ def check_set(is_set, cross_barrier, hierarchical):
     """Raise ValueError for options that an optimizer of a process set does not
     support."""
     if is_set and (cross_barrier or hierarchical):
-        raise ValueError("process_set: its gradients are summed in step(), after "
-                         "the barrier and not machine by machine; leave "
-                         "cross_barrier and hierarchical out")
+        raise ValueError("an optimizer with a process_set sums its gradients in "
+                         "step(): leave cross_barrier and hierarchical out")
 
 
 def DistributedOptimizer(optimizer, named_parameters=None,

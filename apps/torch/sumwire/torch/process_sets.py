@@ -18,8 +18,8 @@ class ProcessSet:
             ranks = list(ranks)
         if not isinstance(ranks, (list, tuple)) or not ranks or not all(
                 isinstance(r, int) and r >= 0 for r in ranks):
-            raise ValueError(f"ProcessSet({ranks!r}): a list of ranks was "
-                             f"expected, at least one")
+            raise ValueError(f"ProcessSet({ranks!r}): expected a list of at "
+                             f"least one rank")
         self._ranks = sorted(set(ranks))
         self._members = None  # Members, if this process is one of them
         self._job = None
@@ -167,8 +167,8 @@ def add_all(process_sets):
     """Add the process sets that init() was given."""
     if isinstance(process_sets, str):
         if process_sets.lower() != "dynamic":
-            raise ValueError(f"process_sets={process_sets!r}: a list of "
-                             f"ProcessSets, or \"dynamic\", was expected")
+            raise ValueError(f"process_sets={process_sets!r}: expected a list "
+                             f"of ProcessSets, or \"dynamic\"")
         return  # sets can be added at any time
     for process_set in process_sets or ():
         add_process_set(process_set)

@@ -57,8 +57,8 @@ def divide(output, op, factor, size=None):
     size = size or current().size
     if op is Average and not is_scaled_first(output.dtype):
         if output.dtype == torch.bool:
-            raise TypeError("a bool has no average; use op=sumwire.torch.Sum, "
-                            "which is a logical or")
+            raise TypeError("cannot average a tensor of torch.bool: use "
+                            "op=sumwire.torch.Sum, a logical or")
         if output.is_floating_point():
             output.div_(size)
         else:

@@ -130,11 +130,10 @@ def find_stage(job, parameters):
     if all(have):
         return stage
     if stage is not None:
-        why = f"rank {have.index(0)} has no stage"
+        why = f"rank {have.index(0)} has no pinned memory for them"
     if any(p.is_cuda for p in parameters):
-        warnings.warn(f"sumwire copies gradients of CUDA devices through "
-                      f"unpinned memory, one after the other: {why}",
-                      stacklevel=2)
+        warnings.warn(f"sumwire copies CUDA gradients one at a time, through "
+                      f"unpinned memory, which is slower: {why}", stacklevel=2)
     return None
 
 
