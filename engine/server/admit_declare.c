@@ -145,7 +145,7 @@ static bool is_place_free(
 	if (item->key == SW_KEY_NONE || !sw_shard_is_free(sh, item->key))
 		return false;
 	if (item->mode != SW_MODE_STREAM)
-		return item->first < sw_shard_line(sh) &&
+		return item->first < sw_place_line(sh->map) &&
 		       !sw_shard_group(sh, item->key);
 	return g ? g->n_streams : sw_shard_is_free(sh, item->first);
 }
@@ -168,7 +168,8 @@ static bool check_new(struct sw_session *s, const struct declaration *d)
 		return sw_session_fail(s, SW_EREFUSED, SW_KEY_NONE,
 			"tensor %.64s: key %u is taken, or place %u is beyond "
 			"%u",
-			d->name, d->item.key, d->item.first, sw_shard_line(sh));
+			d->name, d->item.key, d->item.first,
+			sw_place_line(sh->map));
 	if (is_stream ? is_async : d->item.mode == SW_MODE_ASYNC && !is_async)
 		return sw_session_fail(s, SW_EINVAL, SW_KEY_NONE,
 			"%s %.64s: job %.32s is %s ([job] mode)",
@@ -333,7 +334,7 @@ static bool take_item(
 		w->need += sw_shard_need(sh, &d->item);
 		return true;
 	}
-	if (sw_shard_admit(sh, &d->item, d->name, s->member))
+	if (sw_shard_admit(sh, &d->item, d->name, s->member, true))
 		return sw_session_fail(s, SW_ENOMEM, SW_KEY_NONE,
 			"tensor %.64s: the server has no memory for it",
 			d->name);
@@ -374,7 +375,7 @@ static bool refuse_stream(struct sw_session *s, const uint8_t *p, size_t len,
 		return false;
 	snprintf(text, sizeof(text), "stream %.40s: %.100s", last.name, why);
 	has_key(s, &walk, &last, 0, group_of(s, &last));
-	sw_shard_admit_without(sh, &last.item, last.name, s->member);
+	(void)!sw_shard_admit(sh, &last.item, last.name, s->member, false);
 	note_ranks(sh, &last);
 	f = sw_fault_said(SW_EREFUSED, text);
 	sw_group_end(s->job, sw_shard_group(sh, last.item.first), 1, &f);
@@ -419,7 +420,7 @@ static bool admit_batch(
 	const struct sw_shard *sh = &s->job->shard;
 	struct walk look = {.p = p, .len = len};
 	struct walk admit = {.p = p, .len = len, .is_admitting = true};
-	uint64_t before = sw_shard_mem_bytes(sh);
+	uint64_t before = sh->mem_bytes;
 	uint32_t n_good, n_got;
 
 	s->refused.err = 0;
@@ -431,7 +432,7 @@ static bool admit_batch(
 	n_got = take_items(s, &admit, n_good);
 	/* The need was higher if a tensor failed or a name was in the batch
 	 * twice. */
-	sw_share_give(s->job, look.need - (sw_shard_mem_bytes(sh) - before));
+	sw_share_give(s->job, look.need - (sh->mem_bytes - before));
 	s->n_declared = (uint16_t)(n_got + (s->refused.err != 0));
 	return !s->fault.err;
 }

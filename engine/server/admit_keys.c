@@ -284,7 +284,7 @@ static void end_unconfirmed(struct sw_session *s)
 static void renew(struct sw_job *job)
 {
 	struct sw_result_keys *r = job->results;
-	uint64_t n_folded = sw_shard_n_folded(&job->shard);
+	uint64_t n_folded = job->shard.n_folded;
 	struct sw_session *s;
 
 	if (n_folded - r->era_from < job->params.era_folds)

@@ -22,9 +22,9 @@ static void describe_member(
 		.first = sw_shard_rank_of(&job->shard, m),
 		.is_here = from->session != NULL,
 		.has_left = job->left >> m & 1,
-		.late = *sw_shard_late(&job->shard, m),
-		.push_bytes = sw_shard_push_bytes(&job->shard, m),
-		.result_bytes = sw_shard_result_bytes(&job->shard, m)};
+		.late = job->shard.late[m],
+		.push_bytes = job->shard.push_bytes[m],
+		.result_bytes = job->shard.result_bytes[m]};
 	memcpy(to->node, from->node, sizeof(to->node));
 	out->size += from->n_local;
 	if (to->is_here) {
@@ -40,7 +40,7 @@ static void describe_member(
 static void describe_job(
 	const struct sw_job *job, uint64_t now_ns, struct sw_server_job *out)
 {
-	bool is_active = job->n_folded != sw_shard_n_folded(&job->shard);
+	bool is_active = job->n_folded != job->shard.n_folded;
 	bool is_known = true; /* no member has n_local 0 */
 
 	*out = (struct sw_server_job){.state = job->status.state,
@@ -52,9 +52,9 @@ static void describe_job(
 		.payload = job->is_settled ? job->params.payload : 0,
 		.most_payload = job->srv->params.payload,
 		.age_ns = now_ns - sw_min64(now_ns, job->opened_ns),
-		.open_chunks = sw_shard_n_open(&job->shard),
-		.open_slots = sw_shard_n_slots(&job->shard),
-		.done_chunks = sw_shard_n_done(&job->shard)};
+		.open_chunks = job->shard.n_open,
+		.open_slots = job->shard.n_slots,
+		.done_chunks = job->shard.n_done};
 	if (!is_active)
 		out->idle_ns =
 			now_ns - sw_min64(now_ns, job->active_ns

@@ -294,7 +294,7 @@ void sw_server_stop(struct sw_server *srv)
 {
 	srv->is_stopping = true;
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		sw_shard_drain(&srv->jobs[i].shard);
+		srv->jobs[i].shard.is_draining = true;
 }
 
 void sw_server_fail_all(struct sw_server *srv, const char *why)
@@ -318,6 +318,6 @@ uint64_t sw_server_open_chunks(const struct sw_server *srv)
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		n += sw_shard_n_open(&srv->jobs[i].shard);
+		n += srv->jobs[i].shard.n_open;
 	return n;
 }

@@ -417,7 +417,7 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	sw_count(&srv->stats.result_bytes, r.bytes);
 	sw_count(&srv->stats.class_tx_frames[class], r.n);
 	sw_count(&srv->stats.class_tx_bytes[class], r.bytes);
-	sw_shard_note_results(&s->job->shard, s->member, r.bytes);
+	s->job->shard.result_bytes[s->member] += r.bytes;
 	sw_flow_answered(&s->peer.flow, class, r.n_answers, srv->now_ns);
 	sw_drr_charge(drr, job_i, r.bytes + r.n * SW_HEAD_BYTES);
 	sw_due_note_run(due, r.n - 1);

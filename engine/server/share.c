@@ -194,8 +194,8 @@ uint64_t sw_share_tick(struct sw_server *srv)
 
 		if (!job->n_sessions)
 			continue;
-		if (job->n_folded != sw_shard_n_folded(&job->shard)) {
-			job->n_folded = sw_shard_n_folded(&job->shard);
+		if (job->n_folded != job->shard.n_folded) {
+			job->n_folded = job->shard.n_folded;
 			job->active_ns = srv->now_ns;
 		}
 		if (srv->now_ns - job->active_ns < ACTIVE_NS)

@@ -75,29 +75,24 @@ int sw_shard_open(struct sw_shard *sh, const struct sw_params *params,
 	return 0;
 }
 
-static void free_tensor(const struct sw_env *env, struct sw_stensor *t)
-{
-	if (t->mem)
-		env->mem_put(env->ctx, t->mem, t->mem_bytes);
-}
-
 bool sw_shard_close(struct sw_shard *sh)
 {
+	const struct sw_env *env = sh->env;
+
 	sh->n_open = sh->n_slots = sh->n_lent = 0;
-	for (uint32_t n = 0; n < CLOSE_BURST && sh->n_keys; n++)
-		free_tensor(sh->env, &sh->tensors[--sh->n_keys]);
+	for (uint32_t n = 0; n < CLOSE_BURST && sh->n_keys; n++) {
+		struct sw_stensor *t = &sh->tensors[--sh->n_keys];
+
+		if (t->mem)
+			env->mem_put(env->ctx, t->mem, t->mem_bytes);
+	}
 	if (sh->n_keys)
 		return false;
 	if (sh->tensors)
-		sh->env->mem_put(sh->env->ctx, sh->tensors,
-			sw_shard_bytes(sh->n_members));
+		env->mem_put(
+			env->ctx, sh->tensors, sw_shard_bytes(sh->n_members));
 	*sh = (struct sw_shard){0};
 	return true;
-}
-
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-	return (n + unit - 1) / unit * unit;
 }
 
 /* Return whether results lie apart from the accumulators; in a stream they may.
@@ -161,8 +156,8 @@ static void shape_chunks(const struct sw_shard *sh,
 		(uint32_t)(item->n_elems - (n_chunks - 1) * per_chunk) * elem;
 	t->place = sw_place_init(
 		sh->map, item->first, (uint32_t)n_chunks, sh->server_i);
-	t->res_stride =
-		round_up(sw_min64(per_chunk, item->n_elems) * elem, LINE);
+	t->res_stride = (sw_min64(per_chunk, item->n_elems) * elem + LINE - 1) /
+			LINE * LINE;
 	t->acc_stride = t->res_stride / elem * t->ops->acc_bytes;
 }
 
@@ -234,16 +229,6 @@ struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name)
 	return found ? &sh->tensors[found - 1] : NULL;
 }
 
-static struct sw_stensor fresh_tensor(const struct sw_shard *sh,
-	const struct sw_declare_item *item, const char *name, uint32_t member)
-{
-	struct sw_stensor t = {.declared_by = (uint16_t)member};
-
-	shape_tensor(sh, item, &t);
-	strncpy(t.name, name, sizeof(t.name) - 1);
-	return t;
-}
-
 static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
 {
 	uint32_t i = sw_key_index(fresh->key);
@@ -264,25 +249,19 @@ static void enter(struct sw_shard *sh, const struct sw_stensor *fresh)
 }
 
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
-	const char *name, uint32_t member)
+	const char *name, uint32_t member, bool has_memory)
 {
-	struct sw_stensor t = fresh_tensor(sh, item, name, member);
-	int err = take_memory(sh, &t);
+	struct sw_stensor t = {.declared_by = (uint16_t)member};
 
-	if (err)
-		return err;
+	shape_tensor(sh, item, &t);
+	strncpy(t.name, name, sizeof(t.name) - 1);
+	if (!has_memory)
+		t.mem_bytes = 0;
+	else if (take_memory(sh, &t))
+		return SW_ENOMEM;
 	enter(sh, &t);
 	sh->line_bytes += sw_item_bytes(item);
 	return 0;
-}
-
-void sw_shard_admit_without(struct sw_shard *sh,
-	const struct sw_declare_item *item, const char *name, uint32_t member)
-{
-	struct sw_stensor t = fresh_tensor(sh, item, name, member);
-
-	t.mem_bytes = 0;
-	enter(sh, &t);
 }
 
 /* Return the next key: a free index above the index of @last, or the lowest

@@ -39,8 +39,9 @@ struct sw_sgroup {
 	uint32_t ranks_crc;          /* coordinator: CRC of its ranks */
 };
 
-/* A tensor on this server. Only engine/sums uses the fields of this struct and
- * of struct sw_shard. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
+/* A tensor on this server. Only engine/sums writes the fields of this struct
+ * and of struct sw_shard, except where a field says otherwise; the server reads
+ * them. A PUSH touches cache lines 0 to 3, a RESULT 0 to 4. */
 struct sw_stensor {
 	/* The group whose identifier has this index. Members may declare a
 	 * stream here before the first stream of its group, or without it. */
@@ -125,7 +126,8 @@ struct sw_shard {
 	struct sw_lent lent;
 	const struct sw_env *env;
 	const uint64_t *now_ns; /* the server's clock */
-	bool is_draining;       /* accept no push that begins a chunk */
+	/* Set by the server: accept no push that begins a chunk. */
+	bool is_draining;
 	uint16_t server_i;
 	uint16_t weights[SW_MAX_MEMBERS]; /* weight of a push: the member's
 					     local ranks */
@@ -149,8 +151,8 @@ struct sw_shard {
 	 * while no other is open, in every fourth round of a tensor, and one
 	 * chunk per window of a stream. */
 	struct sw_histogram late[SW_MAX_MEMBERS];
-	/* By member: payload bytes folded, and payload bytes of results sent.
-	 */
+	/* By member: payload bytes folded, and payload bytes of results sent,
+	 * which the server counts. */
 	uint64_t push_bytes[SW_MAX_MEMBERS], result_bytes[SW_MAX_MEMBERS];
 	/* a value rounded to a 16-bit type for sending */
 	_Alignas(64) uint8_t rounded[SW_PAYLOAD_MAX];
@@ -190,15 +192,11 @@ uint64_t sw_shard_need(
 
 /* sw_shard_admit - allocate memory for one tensor and admit it. The caller has
  * checked @item; @item->key must be free. @name ends with a NUL; @member
- * declared the tensor first.
+ * declared the tensor first. The caller must kill a stream without memory for
+ * its window (@has_memory false) at once.
  * Errors: SW_ENOMEM. */
 int sw_shard_admit(struct sw_shard *sh, const struct sw_declare_item *item,
-	const char *name, uint32_t member);
-
-/* sw_shard_admit_without - admit a stream without memory for its window. The
- * caller must kill it at once. */
-void sw_shard_admit_without(struct sw_shard *sh,
-	const struct sw_declare_item *item, const char *name, uint32_t member);
+	const char *name, uint32_t member, bool has_memory);
 
 /* sw_shard_named - return the admitted tensor called @name, or NULL. */
 struct sw_stensor *sw_shard_named(const struct sw_shard *sh, const char *name);
@@ -261,57 +259,6 @@ static inline void sw_given_note(
 void sw_shard_give_key(const struct sw_shard *sh, struct sw_declare_item *item,
 	const struct sw_given *before);
 
-/* sw_shard_line - return the end of the line: all places begin below it. */
-static inline uint32_t sw_shard_line(const struct sw_shard *sh)
-{
-	return sw_place_line(sh->map);
-}
-
-/* sw_shard_mem_bytes - return the memory of the admitted tensors. */
-static inline uint64_t sw_shard_mem_bytes(const struct sw_shard *sh)
-{
-	return sh->mem_bytes;
-}
-
-/* sw_shard_push_bytes - return the payload bytes of @member that were folded.
- * sw_shard_result_bytes - return the payload bytes of results sent to @member
- * (sw_shard_note_results). */
-static inline uint64_t sw_shard_push_bytes(
-	const struct sw_shard *sh, uint32_t member)
-{
-	return sh->push_bytes[member];
-}
-
-static inline uint64_t sw_shard_result_bytes(
-	const struct sw_shard *sh, uint32_t member)
-{
-	return sh->result_bytes[member];
-}
-
-static inline void sw_shard_note_results(
-	struct sw_shard *sh, uint32_t member, uint32_t bytes)
-{
-	sh->result_bytes[member] += bytes;
-}
-
-/* sw_shard_n_slots - return how many open chunks belong to streams.
- * sw_shard_n_done - return how many chunks were completed. */
-static inline uint64_t sw_shard_n_slots(const struct sw_shard *sh)
-{
-	return sh->n_slots;
-}
-
-static inline uint64_t sw_shard_n_done(const struct sw_shard *sh)
-{
-	return sh->n_done;
-}
-
-/* sw_shard_n_open - return the number of open chunks. */
-static inline uint64_t sw_shard_n_open(const struct sw_shard *sh)
-{
-	return sh->n_open;
-}
-
 /* A tensor or stream with chunks that wait for members. */
 struct sw_shard_wait {
 	uint32_t n_open; /* chunks that wait */
@@ -339,25 +286,6 @@ bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	uint32_t *budget, struct sw_shard_wait *out);
 bool sw_shard_look_is_over(
 	const struct sw_shard *sh, const struct sw_shard_look *at);
-
-/* sw_shard_late - return the delays of @member (late). */
-static inline const struct sw_histogram *sw_shard_late(
-	const struct sw_shard *sh, uint32_t member)
-{
-	return &sh->late[member];
-}
-
-/* sw_shard_n_folded - return the number of contributions folded so far. */
-static inline uint64_t sw_shard_n_folded(const struct sw_shard *sh)
-{
-	return sh->n_folded;
-}
-
-/* sw_shard_drain - stop accepting pushes that begin a chunk. */
-static inline void sw_shard_drain(struct sw_shard *sh)
-{
-	sh->is_draining = true;
-}
 
 static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 {

@@ -264,14 +264,6 @@ bool sw_shard_seal(struct sw_shard *sh, const struct sw_header *h,
 	return t->rules->seal(t, cell, h->round, era);
 }
 
-/* Return whether the base has entered another quarter of the window, so that
- * members must be told: a member that knows the last quarter has three quarters
- * to use. */
-static bool has_moved(const struct sw_stensor *t, uint32_t before)
-{
-	return t->window && (before ^ t->base) & ~(t->window / 4 - 1);
-}
-
 /* Settle the results of synchronous tensors with which @sent begins; return how
  * many of the @n results. */
 static uint32_t settle_rounds(const struct sw_shard *sh, uint32_t member,
@@ -314,6 +306,8 @@ uint32_t sw_shard_fate(struct sw_shard *sh, uint32_t member,
 	if (!t) /* its group was closed */
 		return run;
 	t->rules->settle(sh, t, member, sent, run, is_lost);
-	*has_moved_far = has_moved(t, base);
+	/* The base has entered another quarter of the window: a member that
+	 * knows the last quarter has three quarters to use. */
+	*has_moved_far = t->window && (base ^ t->base) & ~(t->window / 4 - 1);
 	return run;
 }

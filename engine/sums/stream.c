@@ -73,12 +73,6 @@ static uint8_t *apart_of(const struct sw_stensor *t, uint32_t local, uint32_t i)
 	       ((uint64_t)local * t->n_apart + i) * sw_stensor_apart_stride(t);
 }
 
-static uint32_t number_of(const struct sw_stensor *t, uint32_t member)
-{
-	return (uint32_t)__builtin_popcountll(
-		t->members & ((1ULL << member) - 1));
-}
-
 static struct sw_open_sum open_sum(
 	const struct sw_shard *sh, const struct sw_stensor *t, uint32_t local)
 {
@@ -106,6 +100,7 @@ static void fold_bytes(
 	struct sw_slot *s = slot_of(t, p->local);
 	bool is_first = !s->bytes;
 	struct sw_open_sum sum;
+	uint32_t i;
 
 	s->bytes = p->h->payload_len;
 	if (!is_sum(s)) {
@@ -115,8 +110,8 @@ static void fold_bytes(
 		return;
 	}
 	if (t->apart) {
-		memcpy(apart_of(t, p->local, number_of(t, p->member)),
-			p->payload, s->bytes);
+		i = (uint32_t)__builtin_popcountll(t->members & (p->bit - 1));
+		memcpy(apart_of(t, p->local, i), p->payload, s->bytes);
 		return;
 	}
 	sum = open_sum(sh, t, p->local);
@@ -185,22 +180,17 @@ static void complete(struct sw_shard *sh, struct sw_stensor *t, uint32_t local)
 		sw_marks_add(sh, t, (uint32_t)__builtin_ctzll(to), local);
 }
 
-/* Advance base over chunks that are done. */
-static void advance(struct sw_stensor *t)
-{
-	const struct sw_slot *s = slot_of(t, t->base & (t->window - 1));
-
-	while (s->chunk == t->base && s->is_done)
-		s = slot_of(t, ++t->base & (t->window - 1));
-}
-
+/* Note whether the slot is done, and advance base over chunks that are. */
 static void note_held(struct sw_stensor *t, struct sw_slot *s)
 {
 	uint64_t to = sw_slot_to(s, t->members);
 
 	s->is_done = s->is_ready && (s->held & to) == to;
-	if (s->is_done)
-		advance(t);
+	if (!s->is_done)
+		return;
+	s = slot_of(t, t->base & (t->window - 1));
+	while (s->chunk == t->base && s->is_done)
+		s = slot_of(t, ++t->base & (t->window - 1));
 }
 
 static bool differs(const struct sw_slot *s, const struct sw_header *h)
@@ -258,29 +248,25 @@ static enum sw_push_verdict push_run(
 	return sw_push_run(sh, t, r, push_one, true);
 }
 
-static void settle_one(struct sw_shard *sh, struct sw_stensor *t,
-	uint32_t member, const struct sw_sent *sent, bool is_lost)
-{
-	struct sw_slot *s = slot_of(t, sent->cell);
-	uint64_t bit = 1ULL << member;
-
-	if (s->chunk != sent->round || !(s->inflight & bit))
-		return;
-	s->inflight &= ~bit;
-	if (is_lost) {
-		sw_marks_again(sh, t, member, sent->cell);
-		return;
-	}
-	s->held |= bit;
-	note_held(t, s);
-}
-
 static void settle_sent(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 	bool is_lost)
 {
-	for (uint32_t i = 0; i < n; i++)
-		settle_one(sh, t, member, sent[i], is_lost);
+	uint64_t bit = 1ULL << member;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct sw_slot *s = slot_of(t, sent[i]->cell);
+
+		if (s->chunk != sent[i]->round || !(s->inflight & bit))
+			continue;
+		s->inflight &= ~bit;
+		if (is_lost) {
+			sw_marks_again(sh, t, member, sent[i]->cell);
+			continue;
+		}
+		s->held |= bit;
+		note_held(t, s);
+	}
 }
 
 static const void *take_one(struct sw_shard *sh, struct sw_stensor *t,

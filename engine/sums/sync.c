@@ -63,19 +63,6 @@ static void fold_copy(struct sw_shard *sh, struct sw_stensor *t, uint32_t local,
 		cell->crc = sw_data_crc(sh->seed, h, acc, h->payload_len);
 }
 
-/* Mark the cell done, because all members have pushed: its bytes never change
- * again, and all members receive them. */
-static void freeze(struct sw_shard *sh, struct sw_stensor *t,
-	struct sw_cell *cell, uint32_t local)
-{
-	cell->is_done = true;
-	sh->n_open--;
-	t->n_open--;
-	sh->n_done++;
-	sw_count(&sh->stats->chunks_done, 1);
-	sw_marks_add_all(sh, t, sh->n_members, local);
-}
-
 /* Complete a sum; @p is the last contribution. */
 static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, const struct sw_push *p)
@@ -98,16 +85,6 @@ static void complete_sum(struct sw_shard *sh, struct sw_stensor *t,
 			cell->crc = sw_data_crc(sh->seed, h,
 				sw_stensor_result(t, cell->round, local),
 				h->payload_len));
-}
-
-/* Complete a broadcast. A single result slot holds the last sum until all
- * members have asked for the broadcast, whose bytes wait in the accumulator. */
-static void complete_copy(
-	struct sw_stensor *t, struct sw_cell *cell, uint32_t local)
-{
-	if (t->ops->round)
-		memcpy(sw_stensor_result(t, cell->round, local),
-			sw_stensor_acc(t, 0, local), t->res_stride);
 }
 
 static void begin(struct sw_shard *sh, struct sw_stensor *t,
@@ -141,16 +118,26 @@ static enum sw_push_verdict fit(const struct sw_shard *sh,
 		       : SW_PUSH_FOLD;
 }
 
+/* Complete a cell, because all members have pushed: its bytes never change
+ * again, and all members receive them. A single result slot holds the last sum
+ * until all members have asked for a broadcast, whose bytes wait in the
+ * accumulator. */
 static void complete(struct sw_shard *sh, struct sw_stensor *t,
 	struct sw_cell *cell, const struct sw_push *p)
 {
-	if (p->h->op == SW_ROUND_COPY)
-		complete_copy(t, cell, p->local);
-	else
+	if (p->h->op != SW_ROUND_COPY)
 		complete_sum(sh, t, cell, p);
+	else if (t->ops->round)
+		memcpy(sw_stensor_result(t, cell->round, p->local),
+			sw_stensor_acc(t, 0, p->local), t->res_stride);
 	if (!(p->h->round & 3)) /* the sample is rarely in the cache */
 		sw_late_end(sh, t, p->local, p->member);
-	freeze(sh, t, cell, p->local);
+	cell->is_done = true;
+	sh->n_open--;
+	t->n_open--;
+	sh->n_done++;
+	sw_count(&sh->stats->chunks_done, 1);
+	sw_marks_add_all(sh, t, sh->n_members, p->local);
 }
 
 static enum sw_push_verdict fold(struct sw_shard *sh, struct sw_stensor *t,
@@ -207,14 +194,14 @@ static enum sw_push_verdict push_run(
 	return sw_push_run(sh, t, r, push_one, false);
 }
 
+/* Settle lost results; sw_shard_fate settles the ones that arrived. */
 static void settle_sent(struct sw_shard *sh, struct sw_stensor *t,
 	uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 	bool is_lost)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (sw_chunk_settle(&t->chunks[sent[i]->cell], 1ULL << member,
-			    sent[i]->round) &&
-			is_lost)
+			    sent[i]->round))
 			sw_marks_again(sh, t, member, sent[i]->cell);
 }
 

@@ -29,7 +29,8 @@ OPEN = [
     ("engine/sched", "sw_policy sw_job_tuning", "a policy and its numbers"),
     ("engine/sched", "sw_task", "who schedules fills it (CONTRIBUTING.md)"),
     ("engine/sums", "sw_begun sw_pushed sw_sgroup", "answers"),
-    ("engine/sums", "sw_stensor", "the server reads what was declared"),
+    ("engine/sums", "sw_shard sw_stensor",
+     "the server reads what was declared and counted"),
     ("engine/sums", "sw_shard_look sw_shard_wait", "a look that goes on"),
     ("engine/server", "sw_server_view sw_server_job sw_server_member "
                       "sw_server_wait", "what a daemon shows of it"),

@@ -142,11 +142,11 @@ OBJECT_PLANTS = [
         "long time(long *);\nlong sw_x(void);\nlong sw_x(void)\n{\n"
         "\treturn time(0);\n}")),
     ("fields", "engine/server/share.c", after(
-        "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
-        "{\n\treturn s->n_open != 0;\n}")),
+        "int sw_x(struct sw_orders *o);\nint sw_x(struct sw_orders *o)\n"
+        "{\n\treturn o->n_numbered != 0;\n}")),
     ("fields", "engine/server/share.c", after(
-        "int sw_x(struct sw_shard *s);\nint sw_x(struct sw_shard *s)\n"
-        "{\n\treturn s->tensors[0].key != 0;\n}")),
+        "int sw_x(struct sw_drr *d);\nint sw_x(struct sw_drr *d)\n"
+        "{\n\treturn d->deficit[0] != 0;\n}")),
     ("fields", "engine/worker/todo.c", instead(  # the first field of its header
         "sw_bitmap_first(&p->sets[SW_TODO])", "p->sets[SW_TODO].n_levels")),
     ("fields", "engine/peer/peer.c", instead(

@@ -57,7 +57,7 @@ static inline void admit_item(
 	char name[16];
 
 	snprintf(name, sizeof(name), "t%u", item->key);
-	assert_int_equal(sw_shard_admit(&x->sh, item, name, 1), 0);
+	assert_int_equal(sw_shard_admit(&x->sh, item, name, 1, true), 0);
 	assert_int_equal(x->sh.mem_bytes - before, sw_shard_need(&x->sh, item));
 }
 

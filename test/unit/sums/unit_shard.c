@@ -79,10 +79,10 @@ static void named__same_hash(void **state)
 	struct fixture *x = open_shard(1, 0, 1);
 	struct sw_declare_item item = {.dtype = SW_I32, .n_elems = 1};
 
-	sw_shard_admit(&x->sh, &item, "costarring", 0);
+	sw_shard_admit(&x->sh, &item, "costarring", 0, true);
 	assert_null(sw_shard_named(&x->sh, "liquid"));
 	item.key = 1;
-	sw_shard_admit(&x->sh, &item, "liquid", 0);
+	sw_shard_admit(&x->sh, &item, "liquid", 0, true);
 	assert_int_equal(sw_shard_named(&x->sh, "costarring")->key, 0);
 	assert_int_equal(sw_shard_named(&x->sh, "liquid")->key, 1);
 	close_shard(x);
@@ -363,9 +363,9 @@ static void late__who_was_last(void **state)
 			push(x, round != 8, round, chunk, 1);
 		}
 	/* both chunks of rounds 4 and 8, because none was open before them */
-	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 0)), 2);
-	assert_int_equal(sw_shard_late(&x->sh, 0)->sum_ns, 600);
-	assert_int_equal(sw_histogram_count(sw_shard_late(&x->sh, 1)), 2);
+	assert_int_equal(sw_histogram_count(&x->sh.late[0]), 2);
+	assert_int_equal(x->sh.late[0].sum_ns, 600);
+	assert_int_equal(sw_histogram_count(&x->sh.late[1]), 2);
 	x->now_ns = 20000;
 	push(x, 0, 9, 1, 1);
 	x->now_ns = 30000;

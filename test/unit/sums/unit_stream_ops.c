@@ -381,7 +381,7 @@ static void dropped(
 
 	assert_int_equal(push_bits(x, A, h, 1), SW_PUSH_DROP);
 	assert_int_equal(*counter, before + 1);
-	assert_int_equal(sw_shard_n_open(&x->sh), 0);
+	assert_int_equal(x->sh.n_open, 0);
 }
 
 static void push__operation_that_is_none(void **state)
