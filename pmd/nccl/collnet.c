@@ -148,7 +148,10 @@ static int make(void *handles[], int n_ranks, int rank,
 	struct sw_nccl_coll *c;
 	int err;
 
-	if (!handles || !l || n_ranks < 1 || n_ranks > RANKS_MAX || rank < 0 ||
+	if (!l) /* NCCL connects once to send and once to receive */
+		return sw_nccl_fail(
+			NCCL_SYSTEM, "connect: it has failed before");
+	if (!handles || n_ranks < 1 || n_ranks > RANKS_MAX || rank < 0 ||
 		rank >= n_ranks)
 		return sw_nccl_fail(NCCL_INTERNAL,
 			"connect: rank %d of %d, at most %d", rank, n_ranks,
@@ -170,8 +173,9 @@ static int make(void *handles[], int n_ranks, int rank,
 }
 
 /* Wait until this process is attached or cannot attach, such as when another
- * process has its place at the agent. The thread limits the wait. NCCL falls
- * back to its rings only if connect fails, not later. Called with the lock. */
+ * process has its place at the agent. The thread limits the wait. NCCL calls
+ * connect once, and only here can fall back to its rings. Called with the lock.
+ */
 static int await_attachment(struct sw_nccl_process *p)
 {
 	int err = sw_nccl_progress_start(p);

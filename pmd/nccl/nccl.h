@@ -7,8 +7,8 @@
  * 11.
  *
  * Threads: NCCL makes calls of one communicator from one thread at a time, its
- * proxy, and calls of different communicators concurrently. No call may wait
- * for another node. Functions return an enum nccl_result.
+ * proxy, and calls of different communicators concurrently. Only CollNet's
+ * connect may wait for other nodes. Functions return an enum nccl_result.
  */
 #ifndef SW_PMD_NCCL_NCCL_H
 #define SW_PMD_NCCL_NCCL_H
@@ -109,7 +109,8 @@ struct nccl_part_v11 {
 };
 
 /* If a call sets a comm or request to NULL and returns NCCL_OK, NCCL calls it
- * again. A test that sets *done ends its request. */
+ * again, except CollNet's connect: NCCL calls that once, and NULL means that it
+ * failed. A test that sets *done ends its request. */
 struct nccl_net_v8 {
 	const char *name;
 	int (*init)(nccl_log log);

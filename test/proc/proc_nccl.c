@@ -339,6 +339,8 @@ static void run_handles(struct node *k)
 			handles[r] = r == k->rank ? own : torn;
 		nccl_must(nccl_join(k, handles, listen_comm, &comm) && !comm,
 			"a handle whose byte %u is wrong was taken", i);
+		nccl_must(nccl_join(k, handles, NULL, &comm) && !comm,
+			"connect after a connect that failed");
 	}
 	run_first(k); /* the refusals had no effect */
 }
