@@ -34,6 +34,7 @@ enum {
 	WARM_UP = 20,
 	SAMPLES = 1000,      /* of each kind */
 	SETTLE_NS = 5000000, /* from the load's push to the first sample */
+	MISSED = 20,         /* loads without a sample that end the bench */
 	SLICE_NS = 100000,   /* shortest slice that Linux grants */
 };
 
@@ -42,6 +43,7 @@ struct urgent {
 	struct sw_client *client;
 	struct sw_tensor *small, *large;
 	uint32_t n_samples, step, n_alone, n_loaded;
+	uint32_t n_missed; /* loads in a row without a sample */
 	double *alone_us, *loaded_us;
 };
 
@@ -94,8 +96,9 @@ static uint64_t settle_ns(const struct urgent *u)
 					   SETTLE_NS;
 }
 
-/* Take samples while the large tensor is in flight.  Stop after a sample during
- * which it completes. */
+/* Take samples while the large tensor is in flight, and drop the one during
+ * which it completes, unless it is the first: with fifo it waits for the large
+ * tensor. */
 static int sample_loaded(struct urgent *u)
 {
 	const struct timespec nap = {.tv_nsec = SETTLE_NS / 5};
@@ -110,16 +113,22 @@ static int sample_loaded(struct urgent *u)
 		nanosleep(&nap, NULL);
 		open = sw_poll(u->client, handle);
 	}
-	for (uint32_t i = 0; i < BLOCK && u->n_loaded < u->n_samples; i++) {
-		if (open != SW_EAGAIN)
-			break;
+	if (!open && ++u->n_missed == MISSED) {
+		fprintf(stderr,
+			"sumwire bench: %d loads in a row ended before a "
+			"sample: lower --rate\n",
+			MISSED);
+		return SW_ETIMEDOUT;
+	}
+	for (uint32_t i = 0;
+		open == SW_EAGAIN && i < BLOCK && u->n_loaded < u->n_samples;
+		i++) {
 		err = sample(u, &u->loaded_us[u->n_loaded]);
 		if (err)
 			return err;
 		open = sw_poll(u->client, handle);
-		/* With fifo the sample ends together with the load, because it
-		 * waits for it: so it counts. */
-		u->n_loaded++;
+		u->n_loaded += open == SW_EAGAIN || i == 0;
+		u->n_missed = 0;
 	}
 	err = open == SW_EAGAIN ? sw_wait(u->client, handle) : open;
 	return err ? fail(u, err) : 0;
