@@ -19,4 +19,12 @@ static inline void sw_bits_add(uint64_t *set, uint32_t i)
 	set[i / 64] |= 1ULL << i % 64;
 }
 
+/* sw_bits_put - add @i, or remove it. */
+static inline void sw_bits_put(uint64_t *set, uint32_t i, bool is_in)
+{
+	uint64_t bit = 1ULL << i % 64;
+
+	set[i / 64] = is_in ? set[i / 64] | bit : set[i / 64] & ~bit;
+}
+
 #endif

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/bits.h"
 #include "engine/base/limits.h"
 
 enum {
@@ -62,10 +63,7 @@ static inline bool sw_due_has(const struct sw_due *d)
 static inline void sw_due_set_put(
 	struct sw_due_set *s, uint32_t session_i, bool is_in)
 {
-	uint64_t bit = 1ULL << (session_i % 64);
-	uint64_t *word = &s->words[session_i / 64];
-
-	*word = is_in ? *word | bit : *word & ~bit;
+	sw_bits_put(s->words, session_i, is_in);
 }
 
 /* sw_due_set_size - count the sessions in a set. */

@@ -88,12 +88,9 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
  *
  * A refusal names the worker's value and the right value. */
 
-static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
 /* Tell the worker behind a JOIN why it may not join.  Returns false. */
-static bool refuse(struct sw_server *srv, const struct sw_pending *p, int err,
-	const char *fmt, ...)
+static __attribute__((format(printf, 4, 5))) bool refuse(struct sw_server *srv,
+	const struct sw_pending *p, int err, const char *fmt, ...)
 {
 	struct sw_header reply = {.type = SW_ERROR,
 		.session = p->join.session,
@@ -627,7 +624,7 @@ static void begin(
 		sw_crowd_add(&job->crowd, &s->peer.flow);
 	srv->sessions[s->peer.index] = s;
 	sw_sessions_note(srv, s->peer.index);
-	sw_session_set(job->here, s, true);
+	sw_bits_add(job->here, s->peer.index);
 	srv->tick_at_ns[s->peer.index] = 0;
 	sw_count(&srv->stats.sessions_opened, 1);
 }

@@ -6,11 +6,6 @@ _Static_assert((int)SW_LOOK_JOBS == (int)SW_MAX_JOBS, "all have a place");
 
 enum { LOOK_BURST = 1024 }; /* tensors and chunks that one call checks */
 
-static bool is_open(const struct sw_job *job)
-{
-	return job->n_sessions || job->is_closing;
-}
-
 static void describe_member(
 	const struct sw_job *job, uint32_t m, struct sw_server_job *out)
 {
@@ -104,7 +99,7 @@ static bool look_at_job(const struct sw_job *job, uint64_t now_ns,
 
 	while (sw_shard_next_wait(&job->shard, &at, budget, &wait))
 		add_wait(l, &wait, now_ns);
-	is_over = sw_shard_look_is_over(&job->shard, &at);
+	is_over = at.index >= job->shard.n_keys;
 	l->index = at.index;
 	l->chunk = at.chunk;
 	l->n_found = at.n_found;
@@ -123,9 +118,9 @@ bool sw_server_describe(
 
 		if (!budget)
 			return false;
-		if (is_open(job) && !l->is_begun)
+		if ((job->n_sessions || job->is_closing) && !l->is_begun)
 			describe_job(job, now_ns, &l->jobs[l->n_jobs++]);
-		if (is_open(job) && !job->is_closing) {
+		if (job->n_sessions && !job->is_closing) {
 			l->is_begun = true;
 			if (!look_at_job(job, now_ns, l, &budget))
 				return false;

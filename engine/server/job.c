@@ -370,7 +370,7 @@ static void close_session(struct sw_session *s)
 		sw_share_drop(s->job);
 	sw_session_offer(s, SW_N_CLASSES);
 	sw_due_put(&s->srv->due[s->peer.path.port_i], SW_CLASS_CTL, i, false);
-	sw_session_set(s->job->here, s, false);
+	sw_bits_put(s->job->here, i, false);
 	sw_due_set_put(&s->srv->aside, i, false);
 	s->srv->sessions[i] = NULL;
 	s->srv->tick_at_ns[i] = UINT64_MAX;

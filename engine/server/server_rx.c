@@ -413,7 +413,7 @@ static void on_session(struct sw_session *s, const struct sw_rx_frame *f,
 
 	if (!is_late) /* an older frame may be a replay */
 		s->peer.rx_ns = srv->now_ns;
-	sw_session_set(srv->received, s, true);
+	sw_bits_add(srv->received, s->peer.index);
 	sw_flow_rx(&s->peer.flow, &h[n - 1]);
 	if (f->is_marked) {
 		sw_flow_mark(&s->peer.flow, h->class, n);

@@ -32,7 +32,7 @@ static uint32_t build_end(struct sw_session *s, struct sw_header *h)
 {
 	uint32_t i = sw_bitmap_first(&s->ends);
 	const struct sw_shard *sh = &s->job->shard;
-	const struct sw_sgroup *g = sw_shard_group_at(sh, i);
+	const struct sw_sgroup *g = &sh->tensors[i].own;
 	const struct sw_fault *why = sw_sgroup_why(sh, g);
 
 	sw_bitmap_remove(&s->ends, i);
@@ -172,7 +172,7 @@ static uint32_t tx_controls(struct sw_server *srv, uint32_t port_i,
 static uint32_t order_to_send(struct sw_session *s, bool is_turn)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	const struct sw_bitmap *ready = sw_shard_ready(sh, s->member);
+	const struct sw_bitmap *ready = &sh->ready[s->member];
 	uint32_t first = sw_bitmap_first(ready), order;
 
 	if (!is_turn)
@@ -342,7 +342,7 @@ static __attribute__((noinline)) uint32_t order_of_class(
 	const struct sw_session *s, uint8_t class)
 {
 	const struct sw_shard *sh = &s->job->shard;
-	uint32_t order = sw_bitmap_first(sw_shard_ready(sh, s->member));
+	uint32_t order = sw_bitmap_first(&sh->ready[s->member]);
 
 	return sw_shard_class(sh, order) == class ? order : SW_BITMAP_NONE;
 }
@@ -352,7 +352,7 @@ static __attribute__((noinline)) uint32_t order_of_class(
 static inline uint32_t next_order(
 	const struct sw_session *s, uint32_t order, uint8_t class)
 {
-	return sw_bitmap_has(sw_shard_ready(&s->job->shard, s->member), order)
+	return sw_bitmap_has(&s->job->shard.ready[s->member], order)
 		       ? order
 		       : order_of_class(s, class);
 }

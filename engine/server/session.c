@@ -16,7 +16,7 @@ void sw_session_refresh(struct sw_session *s)
 
 	if (s->job->status.state == SW_JOB_RUNNING)
 		class = sw_shard_class(
-			sh, sw_bitmap_first(sw_shard_ready(sh, s->member)));
+			sh, sw_bitmap_first(&sh->ready[s->member]));
 	sw_count(&s->srv->stats.session_looks, 1);
 	sw_session_offer(s, class);
 	if (class == SW_N_CLASSES && sw_flow_takes_turns(&s->peer.flow))

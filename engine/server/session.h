@@ -5,22 +5,12 @@
 
 #include "engine/server/server_int.h"
 
-/* sw_session_set - add @s to a set of sessions, or remove it. */
-static inline void sw_session_set(uint64_t words[SW_SESSION_WORDS],
-	const struct sw_session *s, bool is_in)
-{
-	uint64_t bit = 1ULL << s->peer.index % 64;
-	uint64_t *word = &words[s->peer.index / 64];
-
-	*word = is_in ? *word | bit : *word & ~bit;
-}
-
 /* sw_session_touch, sw_job_touch - note that the results to send may have
  * changed for a session, or for each session of a job.  sw_server_look checks
  * these sessions at the end of the burst or the tick. */
 static inline void sw_session_touch(const struct sw_session *s)
 {
-	sw_session_set(s->srv->touched, s, true);
+	sw_bits_add(s->srv->touched, s->peer.index);
 }
 
 static inline void sw_job_touch(const struct sw_job *job)

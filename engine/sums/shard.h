@@ -134,9 +134,10 @@ struct sw_shard {
 	uint16_t first[SW_MAX_MEMBERS];   /* rank of local rank 0 */
 	uint64_t ranked;                  /* members whose first is known */
 	uint32_t n_ranks; /* ranks in the job; UINT32_MAX: not yet known */
-	struct sw_bitmap ready[SW_MAX_MEMBERS]; /* orders that have results to
-						   send */
-	struct sw_bitmap streams, free;         /* streams, free indices */
+	/* By member: orders that have results to send; the lowest is the most
+	 * urgent (rules.h). */
+	struct sw_bitmap ready[SW_MAX_MEMBERS];
+	struct sw_bitmap streams, free; /* streams, free indices */
 	struct sw_place_map *map;
 	struct sw_place_job place;
 	uint64_t line_bytes; /* bytes of all admitted tensors, on all servers */
@@ -280,12 +281,10 @@ struct sw_shard_look {
 
 /* sw_shard_next_wait - find the next tensor that waits for members.  Looks at
  * no more than *@budget tensors and chunks, and subtracts their number.
- * Returns false if the budget is used up or no tensor is left.
- * sw_shard_look_is_over - return whether no tensor is left. */
+ * Returns false if the budget is used up, or no tensor is left: at->index is
+ * then sh->n_keys. */
 bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	uint32_t *budget, struct sw_shard_wait *out);
-bool sw_shard_look_is_over(
-	const struct sw_shard *sh, const struct sw_shard_look *at);
 
 static inline bool sw_shard_has_crc(const struct sw_shard *sh, uint32_t member)
 {
@@ -354,7 +353,6 @@ uint32_t *sw_shard_place_of(
 	const struct sw_shard *sh, uint32_t *table, const char *name);
 
 /* sw_shard_group - return the group with identifier @key, or NULL.
- * sw_shard_group_at - return the group with index @i, which must exist.
  * sw_shard_group_named - at the coordinator, return the group of stream @name,
  * or NULL.
  * sw_shard_stream_group - find the first stream from index *@i on. Return its
@@ -365,12 +363,6 @@ static inline struct sw_sgroup *sw_shard_group(
 	struct sw_sgroup *g = &sh->tensors[sw_key_index(key)].own;
 
 	return g->members && g->key == key ? g : NULL;
-}
-
-static inline struct sw_sgroup *sw_shard_group_at(
-	const struct sw_shard *sh, uint32_t index)
-{
-	return &sh->tensors[index].own;
 }
 
 struct sw_sgroup *sw_shard_group_named(
@@ -479,14 +471,6 @@ bool sw_shard_query(struct sw_shard *sh, uint32_t member,
  */
 struct sw_answer sw_shard_answer(const struct sw_shard *sh, uint32_t key,
 	uint32_t round, uint32_t chunk, enum sw_answer_kind kind);
-
-/* sw_shard_ready - return the orders that have results for @member; the lowest
- * is the most urgent (rules.h). */
-static inline const struct sw_bitmap *sw_shard_ready(
-	const struct sw_shard *sh, uint32_t member)
-{
-	return &sh->ready[member];
-}
 
 /* sw_shard_class - return the class of the tensor at @order; SW_N_CLASSES for
  * SW_BITMAP_NONE. */

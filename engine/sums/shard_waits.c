@@ -79,9 +79,3 @@ bool sw_shard_next_wait(const struct sw_shard *sh, struct sw_shard_look *at,
 	}
 	return false;
 }
-
-bool sw_shard_look_is_over(
-	const struct sw_shard *sh, const struct sw_shard_look *at)
-{
-	return at->index >= sh->n_keys;
-}

@@ -129,8 +129,7 @@ static inline enum sw_push_verdict push(struct fixture *x, uint32_t member,
 
 static inline uint32_t class_for(const struct fixture *x, uint32_t member)
 {
-	return sw_shard_class(
-		&x->sh, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
+	return sw_shard_class(&x->sh, sw_bitmap_first(&x->sh.ready[member]));
 }
 
 /* Take the next result for @member of the tensor at @order; return its
@@ -150,7 +149,7 @@ static inline const void *take_bytes(
  * same, or -1 if no result is ready. */
 static inline int32_t take(struct fixture *x, uint32_t member)
 {
-	uint32_t order = sw_bitmap_first(sw_shard_ready(&x->sh, member));
+	uint32_t order = sw_bitmap_first(&x->sh.ready[member]);
 	const int32_t *elems;
 
 	if (order == SW_BITMAP_NONE)

@@ -346,7 +346,7 @@ static void take__rounds_once(void **state)
 		h.op = h.round == 1 ? COPY : DELTA;
 		h.payload_crc = sw_data_crc(0, &h, &v, 2);
 		shard_push(&x->sh, 0, &h, (uint8_t *)&v, false);
-		order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
+		order = sw_bitmap_first(&x->sh.ready[0]);
 		got = take_bytes(x, 0, order);
 		assert_int_equal(
 			x->h.payload_crc, sw_data_crc(0, &x->h, got, 2));

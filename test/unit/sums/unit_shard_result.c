@@ -38,7 +38,7 @@ static void take__runs(void **state)
 	admit(x, 0, SW_I32, N * FULL, 0);
 	for (uint32_t i = 0; i < N; i++)
 		push(x, 0, 1, i, (int32_t)i);
-	order = sw_bitmap_first(sw_shard_ready(&x->sh, 0));
+	order = sw_bitmap_first(&x->sh.ready[0]);
 	for (uint32_t r = 0; r < 3; r++) {
 		uint32_t n =
 			sw_shard_take(&x->sh, 0, order, out, cells, r ? N : 5);

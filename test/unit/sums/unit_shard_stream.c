@@ -361,7 +361,7 @@ static void push__types_change_in_a_slot(void **state)
 	for (uint32_t i = 0; i < 2 * FULL; i++)
 		half[i] = 0;
 	push_bytes(x, C, h, half);
-	sum = take_bytes(x, A, sw_bitmap_first(sw_shard_ready(&x->sh, A)));
+	sum = take_bytes(x, A, sw_bitmap_first(&x->sh.ready[A]));
 	assert_int_equal(x->h.payload_len, 4 * FULL);
 	for (uint32_t i = 0; i < 2 * FULL; i++)
 		assert_int_equal(sum[i], FOUR);
@@ -385,8 +385,7 @@ static void push__sums_of_16_bits_do_not_overlap(void **state)
 		push_bytes(x, A, h, half);
 	}
 	for (uint32_t j = 1; j <= W; j++) {
-		sum = take_bytes(
-			x, A, sw_bitmap_first(sw_shard_ready(&x->sh, A)));
+		sum = take_bytes(x, A, sw_bitmap_first(&x->sh.ready[A]));
 		for (uint32_t i = 0; i < 2 * FULL; i++)
 			assert_int_equal(sum[i], TWO + x->h.round);
 	}

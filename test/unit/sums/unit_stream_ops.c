@@ -59,8 +59,8 @@ static enum sw_push_verdict lend_bits(struct fixture *x, struct sw_header h,
 /* Take @member's next result; return the bits that all its elements have. */
 static uint64_t take_bits(struct fixture *x, uint32_t member)
 {
-	const uint8_t *bytes = take_bytes(
-		x, member, sw_bitmap_first(sw_shard_ready(&x->sh, member)));
+	const uint8_t *bytes =
+		take_bytes(x, member, sw_bitmap_first(&x->sh.ready[member]));
 	uint32_t each = sw_dtype_bytes(x->h.dtype);
 	uint64_t bits = 0;
 

@@ -84,7 +84,7 @@ static void sum__lent_alone(void **state)
 	for (uint32_t round = 1; round < 4; round++) {
 		assert_int_equal(lend(x, A, round, elems), SW_PUSH_COMPLETE);
 		assert_int_equal(x->sh.n_lent, 0);
-		order = sw_bitmap_first(sw_shard_ready(&x->sh, A));
+		order = sw_bitmap_first(&x->sh.ready[A]);
 		assert_memory_equal(
 			take_bytes(x, A, order), elems, sizeof(elems));
 	}
@@ -111,7 +111,7 @@ static void sum__lent_bf16(void **state)
 	assert_int_equal(
 		shard_push(&x->sh, B, &h, (const uint8_t *)twos, false),
 		SW_PUSH_COMPLETE);
-	got = take_bytes(x, B, sw_bitmap_first(sw_shard_ready(&x->sh, B)));
+	got = take_bytes(x, B, sw_bitmap_first(&x->sh.ready[B]));
 	for (uint32_t i = 0; i < 2 * FULL; i++)
 		assert_int_equal(got[i], three);
 	close_shard(x);
