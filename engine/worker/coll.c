@@ -28,7 +28,7 @@ static uint16_t tag_of(const struct sw_worker_coll *ask)
 
 static uint32_t n_parts(const struct sw_wgroup *g, enum sw_coll_kind kind)
 {
-	return kind == SW_REDUCE_SCATTER || kind == SW_ALL_GATHER ? g->n : 1;
+	return sw_coll_is_by_part(kind) ? g->n : 1;
 }
 
 static void shape(const struct sw_worker *w, const struct sw_stream *s,

@@ -51,7 +51,6 @@ void sw_wgroup_fill(
 	uint16_t next[SW_MAX_MEMBERS];
 
 	g->crc = sw_crc32c(0, ranks, g->n * sizeof(*ranks));
-	memcpy(g->list, ranks, g->n * sizeof(*ranks));
 	for (uint32_t i = 0; i < g->n; i++) {
 		struct sw_wrank *r = &g->ranks[i];
 
@@ -77,7 +76,7 @@ uint32_t sw_wgroup_find(const struct sw_wgroup *g, uint32_t rank)
 {
 	uint32_t i = 0;
 
-	while (i < g->n && g->list[i] != rank)
+	while (i < g->n && g->ranks[i].rank != rank)
 		i++;
 	return i;
 }
@@ -92,7 +91,7 @@ static uint16_t rank_in(
 	if (!resolve(w, rank, &r) || r.local || sw_bits_has(g->bits, rank) ||
 		!(g->members >> r.member & 1))
 		return rank;
-	return g->list[g->by_member[g->start[r.member]]];
+	return g->ranks[g->by_member[g->start[r.member]]].rank;
 }
 
 /* Replace the first ranks of members, by which a server names them, by their

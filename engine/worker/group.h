@@ -15,14 +15,13 @@ struct sw_wrank {
 };
 
 struct sw_wgroup {
-	struct sw_wrank *ranks;
+	struct sw_wrank *ranks; /* in the order of their parts */
 	uint32_t n;
 	uint32_t crc;     /* CRC of the list */
 	uint64_t members; /* members that have ranks of the group */
 	uint32_t n_here;  /* local ranks of this worker, in ascending order: */
 	uint16_t *here;
 	uint64_t has_local[SW_LOCAL_WORDS]; /* the same, as a set */
-	uint16_t *list;                     /* as declared */
 	uint64_t *bits;                     /* the ranks, as a set */
 	/* Places in the list, sorted by member; member m's begin at
 	 * start[m]. */

@@ -152,14 +152,6 @@ static uint32_t build_join(
 	return SW_PAYLOAD_MIN;
 }
 
-static uint32_t build_leave(
-	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
-{
-	h->type = SW_LEAVE;
-	memcpy(w->payload, &w->fault, sizeof(w->fault));
-	return sizeof(w->fault);
-}
-
 uint32_t sw_link_build_request(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h)
 {
@@ -181,7 +173,9 @@ uint32_t sw_link_build_request(
 		l->state = SW_LINK_HELLO;
 		return build_hello(w, l, h);
 	default:
-		return build_leave(w, l, h);
+		h->type = SW_LEAVE;
+		memcpy(w->payload, &w->fault, sizeof(w->fault));
+		return sizeof(w->fault);
 	}
 }
 
@@ -388,23 +382,20 @@ static void on_refused(
 	l->request_at_ns = w->now_ns + l->request_wait_ns;
 }
 
-/* Is the link joining?  It still is after ACCEPT: another worker may have
- * confirmed its session first. */
-static bool is_joining(const struct sw_worker *w, const struct sw_link *l)
-{
-	return l->state == SW_LINK_JOIN ||
-	       (l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
-}
-
 static void on_error(struct sw_worker *w, struct sw_link *l,
 	const struct sw_header *h, const uint8_t *payload)
 {
+	/* A link is joining also after ACCEPT: another worker may have
+	 * confirmed its session first. */
+	bool is_joining =
+		l->state == SW_LINK_JOIN ||
+		(l->state == SW_LINK_OPEN && w->state == SW_WORKER_JOINING);
 	struct sw_fault fault;
 
 	if (!sw_fault_read(&fault, payload))
 		fault.kind = SW_FAULT_SAID;
 	fault.err = (int16_t)sw_server_error(fault.err);
-	if (fault.nonce == l->nonce && is_joining(w, l))
+	if (fault.nonce == l->nonce && is_joining)
 		on_refused(w, l, &fault);
 	else if (l->state == SW_LINK_OPEN && !fault.nonce)
 		sw_worker_fail_for(w, &fault);

@@ -9,9 +9,9 @@
 #include "engine/worker/group.h"
 #include "sum/sum.h"
 
-static bool is_by_part(const struct sw_coll *c)
+bool sw_coll_is_by_part(enum sw_coll_kind kind)
 {
-	return c->ask.kind == SW_REDUCE_SCATTER || c->ask.kind == SW_ALL_GATHER;
+	return kind == SW_REDUCE_SCATTER || kind == SW_ALL_GATHER;
 }
 
 bool sw_coll_has_root(enum sw_coll_kind kind)
@@ -23,7 +23,8 @@ bool sw_coll_has_root(enum sw_coll_kind kind)
 static const struct sw_wrank *root_of(
 	const struct sw_stream *s, const struct sw_coll *c, uint32_t part)
 {
-	return &s->group.ranks[is_by_part(c) ? part : c->root];
+	return &s->group.ranks[sw_coll_is_by_part(c->ask.kind) ? part
+							       : c->root];
 }
 
 static uint16_t bytes_of(const struct sw_coll *c, uint32_t at)
@@ -48,51 +49,26 @@ struct sw_piece sw_piece_of(const struct sw_worker *w,
 	return p;
 }
 
-static struct sw_local_list all_here(const struct sw_stream *s)
+/* Return the local ranks of the group: all, or the root alone. */
+static struct sw_local_list locals_of(
+	const struct sw_stream *s, const struct sw_piece *p, bool are_all)
 {
-	return (struct sw_local_list){s->group.here, s->group.n_here};
-}
-
-static struct sw_local_list root_alone(
-	const struct sw_stream *s, const struct sw_piece *p)
-{
+	if (are_all)
+		return (struct sw_local_list){s->group.here, s->group.n_here};
 	return (struct sw_local_list){&root_of(s, p->coll, p->part)->local, 1};
 }
 
-/* Return the local ranks whose bytes this member contributes. */
-static struct sw_local_list givers_of(
-	const struct sw_stream *s, const struct sw_piece *p)
-{
-	return sw_coll_is_sum(p->coll->ask.kind) ? all_here(s)
-						 : root_alone(s, p);
-}
-
-/* Return the local ranks that get the result. */
-static struct sw_local_list takers_of(
-	const struct sw_stream *s, const struct sw_piece *p)
-{
-	enum sw_coll_kind kind = p->coll->ask.kind;
-
-	return kind == SW_REDUCE || kind == SW_REDUCE_SCATTER ? root_alone(s, p)
-							      : all_here(s);
-}
-
 /* Where a piece begins in the buffers of local ranks: at bytes behind the start
- * of a part. */
+ * of a part.  Collectives of kind @one_part have one part in these buffers. */
 struct spot {
 	uint64_t at, part;
 };
 
-static inline struct spot source_of(const struct sw_piece *p)
+static inline struct spot spot_of(
+	const struct sw_piece *p, enum sw_coll_kind one_part)
 {
 	return (struct spot){.at = (uint64_t)p->at * p->coll->chunk_bytes,
-		.part = p->coll->ask.kind == SW_ALL_GATHER ? 0 : p->part};
-}
-
-static inline struct spot target_of(const struct sw_piece *p)
-{
-	return (struct spot){.at = (uint64_t)p->at * p->coll->chunk_bytes,
-		.part = p->coll->ask.kind == SW_REDUCE_SCATTER ? 0 : p->part};
+		.part = p->coll->ask.kind == one_part ? 0 : p->part};
 }
 
 static inline uint64_t offset_at(
@@ -105,8 +81,10 @@ void sw_piece_take(const struct sw_stream *s, const struct sw_piece *p,
 	const uint8_t *bytes)
 {
 	const struct sw_coll_local *locals = p->coll->locals;
-	struct sw_local_list to = takers_of(s, p);
-	struct spot spot = target_of(p);
+	enum sw_coll_kind kind = p->coll->ask.kind;
+	struct sw_local_list to =
+		locals_of(s, p, kind != SW_REDUCE && kind != SW_REDUCE_SCATTER);
+	struct spot spot = spot_of(p, SW_REDUCE_SCATTER);
 	uint32_t n = p->bytes;
 
 	for (uint32_t i = 0; i < to.n; i++) {
@@ -123,15 +101,7 @@ void sw_piece_copy_own(const struct sw_stream *s, const struct sw_piece *p)
 	const struct sw_coll_local *l =
 		&p->coll->locals[root_of(s, p->coll, p->part)->local];
 
-	sw_piece_take(s, p, l->from + offset_at(source_of(p), l));
-}
-
-/* Do parts lie at their member's own server?  They do if all servers are
- * colocated, so that parts never travel; else chunks are placed by weight, like
- * a tensor's chunks. */
-static bool is_at_home(const struct sw_worker *w, const struct sw_coll *c)
-{
-	return is_by_part(c) && w->place.n_colocated == w->place.n_servers;
+	sw_piece_take(s, p, l->from + offset_at(spot_of(p, SW_ALL_GATHER), l));
 }
 
 /* Return the share of a colocated server: the member's parts, with chunks in
@@ -166,7 +136,11 @@ struct sw_coll_share sw_coll_share(const struct sw_worker *w,
 {
 	struct sw_coll_share share = {0};
 
-	if (is_at_home(w, c))
+	/* If all servers are colocated, parts lie at their member's own server,
+	 * so that they never travel; else chunks are placed by weight, like a
+	 * tensor's chunks. */
+	if (sw_coll_is_by_part(c->ask.kind) &&
+		w->place.n_colocated == w->place.n_servers)
 		return share_at_home(w, s, c, server_i);
 	if (is_elsewhere(w, c, server_i))
 		return share;
@@ -280,8 +254,9 @@ uint16_t sw_piece_give(struct sw_worker *w, const struct sw_stream *s,
 {
 	const struct sw_worker_coll *ask = &p->coll->ask;
 	const struct sw_coll_local *locals = p->coll->locals;
-	struct sw_local_list givers = givers_of(s, p);
-	struct spot spot = source_of(p);
+	struct sw_local_list givers =
+		locals_of(s, p, sw_coll_is_sum(ask->kind));
+	struct spot spot = spot_of(p, SW_ALL_GATHER);
 	struct given g = {.n = givers.n,
 		.n_elems = p->bytes / sw_dtype_bytes(ask->dtype),
 		.from = w->sources,

@@ -5,8 +5,11 @@
 
 #include "engine/worker/stream.h"
 
-/* sw_coll_has_root - does the caller name a root? */
+/* sw_coll_has_root - does the caller name a root?
+ * sw_coll_is_by_part - do the ranks' parts lie one behind the other in one of
+ * its buffers? */
 bool sw_coll_has_root(enum sw_coll_kind kind);
+bool sw_coll_is_by_part(enum sw_coll_kind kind);
 /* sw_piece_of - return chunk @chunk of collective @c. */
 struct sw_piece sw_piece_of(const struct sw_worker *w,
 	const struct sw_stream *s, struct sw_coll *c, uint32_t chunk);

@@ -87,10 +87,15 @@ static bool search(struct sw_worker *w, struct sw_link *l)
 	return true;
 }
 
-uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l)
+uint64_t sw_query_tick(struct sw_worker *w, struct sw_link *l)
 {
+	uint64_t at = sw_query_at(w, l);
 	bool has_ended;
 
+	if (l->peer.owed & 1u << SW_OWE_QUERY)
+		return UINT64_MAX; /* until the QUERY has left */
+	if (w->now_ns < at)
+		return at;
 	l->n_queries = 0;
 	has_ended = search(w, l);
 	if (l->n_queries) {

@@ -18,20 +18,11 @@ static inline uint64_t sw_query_at(const struct sw_worker *w, struct sw_link *l)
 	return l->query_from_ns + l->query_wait_ns;
 }
 
-/* sw_query_search - look for some late results, and owe a QUERY about them.
- * sw_query_tick - search if it is time; both return when to call again.
+/* sw_query_tick - if it is time, look for some late results, and owe a QUERY
+ * about them; returns when to call again.
  * sw_query_build - build that QUERY; returns payload bytes.
  * sw_query_answered - take the server's ANSWER. */
-uint64_t sw_query_search(struct sw_worker *w, struct sw_link *l);
-static inline uint64_t sw_query_tick(struct sw_worker *w, struct sw_link *l)
-{
-	uint64_t at = sw_query_at(w, l);
-
-	if (l->peer.owed & 1u << SW_OWE_QUERY)
-		return UINT64_MAX; /* until the QUERY has left */
-	return w->now_ns < at ? at : sw_query_search(w, l);
-}
-
+uint64_t sw_query_tick(struct sw_worker *w, struct sw_link *l);
 uint32_t sw_query_build(
 	struct sw_worker *w, struct sw_link *l, struct sw_header *h);
 void sw_query_answered(struct sw_worker *w, struct sw_link *l,

@@ -268,12 +268,6 @@ void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t)
 	t->n_missing = 0; /* later results are stale */
 }
 
-static __attribute__((noinline)) void note_time(
-	struct sw_worker *w, const struct sw_wtensor *t)
-{
-	sw_histogram_note(&w->stats.round_ns, w->now_ns - t->opened_ns);
-}
-
 void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 {
 	if (!err && sw_wtensor_is_dead(t, t->round))
@@ -288,7 +282,8 @@ void sw_round_end(struct sw_worker *w, struct sw_wtensor *t, int err)
 		if (!err) {
 			sw_count(&w->stats.rounds, 1);
 			if (!(t->round & (SAMPLES - 1)))
-				note_time(w, t);
+				sw_histogram_note(&w->stats.round_ns,
+					w->now_ns - t->opened_ns);
 		}
 		end_local(w, t, err);
 		return;

@@ -8,26 +8,20 @@
 #include "engine/worker/probe.h"
 #include "engine/worker/tuning.h"
 
-/* Do the members' ranks add up to the job's size?  Ranks index sets, so wrong
- * ranks must not pass. */
-static bool add_up(const struct sw_worker *w, const struct sw_status *st)
-{
-	uint32_t size = 0, first = 0;
-
-	for (uint32_t m = 0; m < w->n_members; m++) {
-		first = m == w->member ? size : first;
-		size += st->n_local[m];
-	}
-	return size == st->size && first == st->first &&
-	       st->n_local[w->member] == w->n_local;
-}
-
-/* Take the ranks of all members, which have joined.  Returns false if they are
- * wrong, which ends the worker. */
+/* Take the ranks of all members, which have joined.  Returns false if they do
+ * not add up to the job's size, which ends the worker: ranks index sets. */
 static bool take_members(
 	struct sw_worker *w, struct sw_link *l, const struct sw_status *st)
 {
-	if (!add_up(w, st)) {
+	uint32_t size = 0;
+
+	for (uint32_t m = 0; m < w->n_members; m++) {
+		w->firsts[m] = (uint16_t)size;
+		size += st->n_local[m];
+	}
+	w->firsts[w->n_members] = (uint16_t)size;
+	if (size != st->size || w->firsts[w->member] != st->first ||
+		st->n_local[w->member] != w->n_local) {
 		sw_worker_fail(w, SW_EPROTO, SW_KEY_NONE,
 			"server %.64s: %u ranks, ours from %u on, are not "
 			"those of %u members with %u here",
@@ -36,8 +30,6 @@ static bool take_members(
 	}
 	w->size = st->size;
 	w->first = st->first;
-	for (uint32_t m = 0; m < w->n_members; m++)
-		w->firsts[m + 1] = (uint16_t)(w->firsts[m] + st->n_local[m]);
 	return true;
 }
 

@@ -76,7 +76,6 @@ static void lay_stream(
 	g = &s->group;
 	g->n = t->decl.n_ranks;
 	g->ranks = cut(b, g->n, sizeof(*g->ranks));
-	g->list = cut(b, g->n, sizeof(*g->list));
 	g->by_member = cut(b, g->n, sizeof(*g->by_member));
 	g->here = cut(b, w->n_local, sizeof(*g->here));
 	g->bits = cut(b, w->size / 64 + 1, sizeof(*g->bits));
