@@ -38,7 +38,7 @@ bool sw_hello_is_answer(const void *datagram, uint32_t n, uint64_t nonce)
 	frame.payload = frame.data + SW_HEAD_BYTES;
 	memset(&st, 0, sizeof(st));
 	memset(&head, 0, sizeof(head));
-	sw_frames_open(&frame, 1, &head, &st);
+	sw_frames_open(&frame, 1, &head, false, &st);
 	if (head.type == SW_ERROR)
 		return true;
 	if (head.type != SW_COOKIE || n < SW_HEAD_BYTES + sizeof(cookie))

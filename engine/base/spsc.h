@@ -143,14 +143,6 @@ static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 	       s->own;
 }
 
-/* sw_spsc_is_drained - return whether the consumer has taken all entries.
- * Thread: either side's. */
-static inline bool sw_spsc_is_drained(const struct sw_spsc *s)
-{
-	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
-	       atomic_load_explicit(&s->shared->n_taken, memory_order_relaxed);
-}
-
 /* sw_spsc_own - return this side's index: the number of entries that it has put
  * or taken. */
 static inline uint32_t sw_spsc_own(const struct sw_spsc *s)

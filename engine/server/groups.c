@@ -6,7 +6,6 @@
  * runs out; the first reason counts.  The server owes END to all members that
  * have not closed the group. */
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/server/groups.h"
 #include "engine/server/session.h"

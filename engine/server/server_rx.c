@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/text.h"
 #include "engine/server/admit.h"
 #include "engine/server/admit_declare.h"
 #include "engine/server/groups.h"
@@ -479,8 +478,7 @@ void sw_server_rx(struct sw_engine *engine, uint64_t now_ns, uint32_t port_i,
 
 	srv->now_ns = now_ns;
 	srv->n_looked = 0;
-	(srv->has_tags ? sw_frames_open_raw : sw_frames_open)(
-		frames, n, heads, &srv->stats);
+	sw_frames_open(frames, n, heads, srv->has_tags, &srv->stats);
 	for (uint32_t i = 0; i < n;)
 		i += rx_some(srv, &frames[i], &heads[i], n - i);
 	sw_server_look(srv);

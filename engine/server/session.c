@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/text.h"
 #include "engine/flow/fanout.h"
 #include "engine/server/session.h"
 #include "engine/wire/cipher.h"

@@ -1,6 +1,5 @@
 /* shard_frames.c - handle pushes and queries to a shard, build its results.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
 
 #include "engine/sums/push.h"
 

@@ -170,9 +170,8 @@ static inline bool open_one(const struct sw_rx_frame *f, struct sw_header *h,
 	return false;
 }
 
-static inline __attribute__((always_inline)) void open_all(
-	const struct sw_rx_frame *frames, uint32_t n, struct sw_header *heads,
-	bool is_raw, struct sw_stats *st)
+void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
+	struct sw_header *heads, bool is_raw, struct sw_stats *st)
 {
 	uint64_t bytes = 0, known = 0;
 
@@ -187,16 +186,4 @@ static inline __attribute__((always_inline)) void open_all(
 	}
 	sw_count(&st->rx_frames, n);
 	sw_count(&st->rx_bytes, bytes);
-}
-
-void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
-	struct sw_header *heads, struct sw_stats *st)
-{
-	open_all(frames, n, heads, false, st);
-}
-
-void sw_frames_open_raw(const struct sw_rx_frame *frames, uint32_t n,
-	struct sw_header *heads, struct sw_stats *st)
-{
-	open_all(frames, n, heads, true, st);
 }

@@ -242,16 +242,14 @@ static inline uint32_t sw_data_crc_far(uint32_t seed, const struct sw_header *h,
  * HELLO and JOIN of any version pass: JOIN carries the range of versions, so
  * that the server can answer with an error that names both ranges.  Reads all
  * headers before the caller handles the first frame, and prefetches ahead,
- * because the frames are in no cache of this core yet. */
+ * because the frames are in no cache of this core yet.
+ * @is_raw  at an engine with keys, where the session decides whether its frames
+ *          have CRCs or a tag: check neither */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
-	struct sw_header *heads, struct sw_stats *st);
+	struct sw_header *heads, bool is_raw, struct sw_stats *st);
 
-/* sw_frames_open_raw - do so at an engine with keys, where the session decides
- * whether its frames have CRCs or a tag: check neither.
- * sw_frame_judge - then check a frame with CRCs, once its session is known.
- * False: the payload's CRC is wrong. */
-void sw_frames_open_raw(const struct sw_rx_frame *frames, uint32_t n,
-	struct sw_header *heads, struct sw_stats *st);
+/* sw_frame_judge - check a frame with CRCs that was opened raw, once its
+ * session is known.  False: the payload's CRC is wrong. */
 bool sw_frame_judge(const struct sw_rx_frame *f, struct sw_header *h);
 
 /* sw_frame_fill - complete a frame for a port.  The caller has filled in the

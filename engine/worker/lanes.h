@@ -3,7 +3,6 @@
 #ifndef SW_ENGINE_WORKER_LANES_H
 #define SW_ENGINE_WORKER_LANES_H
 
-#include "engine/base/bits.h"
 #include "engine/worker/wtensor.h"
 
 /* sw_lane_take_commands - in another lane, take commands of lane 0.

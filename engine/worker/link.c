@@ -7,7 +7,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/probe.h"
 #include "engine/worker/tensors.h"

@@ -13,11 +13,9 @@
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"
 #include "engine/worker/lanes.h"
-#include "engine/worker/round.h"
 #include "engine/worker/stream.h"
 #include "engine/worker/todo.h"
 #include "engine/worker/tuning.h"
-#include "sum/sum.h"
 
 /* --- the records of new tensors, which the control thread builds ---
  *

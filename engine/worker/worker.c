@@ -9,7 +9,6 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/error.h"
-#include "engine/base/ticks.h"
 #include "engine/base/zeros.h"
 #include "engine/worker/faults.h"
 #include "engine/worker/group.h"

@@ -405,8 +405,7 @@ void sw_worker_frames(
 {
 	struct sw_header heads[SW_RX_BURST];
 
-	(w->secret ? sw_frames_open_raw : sw_frames_open)(
-		frames, n, heads, &w->stats);
+	sw_frames_open(frames, n, heads, w->secret != NULL, &w->stats);
 	for (uint32_t i = 0; i < n;)
 		i += rx_some(w, &frames[i], &heads[i], n - i);
 	finish_burst(w);

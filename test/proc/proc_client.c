@@ -336,7 +336,7 @@ static void grow(struct client *k)
 			 sw_dtype_bytes(k->tensors[0].desc.dtype);
 	bool is_beyond = k->how == GROW_BEYOND;
 
-	while (!sw_spsc_is_drained(&k->c->submits))
+	while (sw_spsc_room(&k->c->submits) < k->c->submits.size)
 		usleep(1000);
 	usleep(10000);
 	must(k,

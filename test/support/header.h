@@ -37,7 +37,7 @@ static inline enum header_verdict header_decode(
 	struct sw_stats st = {0};
 	struct sw_header got;
 
-	sw_frames_open(&f, 1, &got, &st);
+	sw_frames_open(&f, 1, &got, false, &st);
 	if (!got.type)
 		return st.rx_short         ? HEADER_SHORT
 		       : st.rx_magic       ? HEADER_MAGIC
@@ -58,7 +58,7 @@ static inline bool header_read(
 		.data = data, .len = len, .payload = data + SW_HEAD_BYTES};
 	struct sw_stats st = {0};
 
-	sw_frames_open_raw(&f, 1, h, &st);
+	sw_frames_open(&f, 1, h, true, &st);
 	return h->type != 0;
 }
 

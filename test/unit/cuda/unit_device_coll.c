@@ -400,7 +400,7 @@ static bool has_put(const struct scene *s)
 	bool has;
 
 	assert_true(sw_client_lock(s->c));
-	has = !sw_spsc_is_drained(&s->c->colls);
+	has = sw_spsc_room(&s->c->colls) < s->c->colls.size;
 	sw_client_unlock(s->c);
 	return has;
 }

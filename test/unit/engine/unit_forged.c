@@ -120,7 +120,7 @@ static bool opens(const struct sw_header *h)
 	memcpy(k.bytes, &out, SW_HEAD_BYTES);
 	k.len = SW_HEAD_BYTES + h->payload_len;
 	f = frame_of(&k);
-	sw_frames_open_raw(&f, 1, &out, &stats);
+	sw_frames_open(&f, 1, &out, true, &stats);
 	return out.type != 0;
 }
 
@@ -164,7 +164,7 @@ static bool is_taken(uint32_t who, const struct kept *k)
 	struct sw_rx_frame f = frame_of(&copy);
 	struct sw_header h;
 
-	sw_frames_open_raw(&f, 1, &h, &stats);
+	sw_frames_open(&f, 1, &h, true, &stats);
 	return sw_frame_is_true(peer_at(who)->seal, 0, &f, &h, &stats);
 }
 
