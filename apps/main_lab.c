@@ -5,13 +5,14 @@
 
 static const struct sw_command commands[] = {
 	{"plan", sw_cmd_plan, "estimate the speed-up from adding CPU servers"},
-	{"topo", sw_cmd_topo, "show how a machine's GPUs are wired and sum"},
+	{"topo", sw_cmd_topo,
+		"show a machine's GPU topology and a plan for its sums"},
 	{"tune", sw_cmd_tune, "search for the best partition and credit"},
 	{"replay", sw_cmd_replay,
 		"replay a model's iterations over real daemons"},
 	{"sim", sw_cmd_sim, "run the engine in a simulated network"},
-	{"figures", sw_cmd_figures, "put the papers' numbers beside ours"},
-	{"engine", sw_cmd_engine, "measure what packets cost the engine"},
+	{"figures", sw_cmd_figures, "compare our numbers with those of papers"},
+	{"engine", sw_cmd_engine, "measure the engine's CPU time per packet"},
 	{"kernels", sw_cmd_kernels, "measure the summation kernels alone"},
 };
 

@@ -141,50 +141,49 @@ static uint32_t list_measure(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &o->agents}, 0, 0,
-			"an agent, by name, pid or socket; one process for "
-			"each"},
+			"agent to measure, by name, pid or socket; one process "
+			"for each"},
 		{"--tensors", SW_ARG_U32, {.u32 = &o->n_tensors}, 1,
-			BENCH_TENSORS, "tensors of each size, pushed together"},
+			BENCH_TENSORS, "number of tensors pushed together"},
 		{"-b, --min", SW_ARG_BYTES, {.u64 = &o->min_bytes}, 1,
-			1ULL << 36, "smallest tensor"},
+			1ULL << 36, "smallest size"},
 		{"-e, --max", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
-			1ULL << 36, "largest tensor"},
+			1ULL << 36, "largest size"},
 		{"-f, --factor", SW_ARG_U32, {.u32 = &o->factor}, 2, 1024,
 			"factor from one size to the next"},
 		{"-n, --iters", SW_ARG_U32, {.u32 = &o->n_iters}, 0, 1000000,
-			"timed rounds per size; 0: by size"},
+			"timed rounds per size; 0: chosen by size"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &o->dtype}, 0, 0,
 			"element type"},
 		{"--collective", SW_ARG_STRING, {.string = &o->collective}, 0,
 			0,
-			"measure instead of push_pull: all_reduce, "
-			"reduce_scatter, "
-			"all_gather, broadcast or reduce of all ranks, with "
-			"the sizes and the busbw of nccl-tests"},
+			"collective to measure instead of push_pull: "
+			"all_reduce, reduce_scatter, all_gather, broadcast or "
+			"reduce; sizes and busbw are those of nccl-tests"},
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
 			"operation of the collective: sum, prod, min, max, "
-			"avg, mulsum "
-			"(each rank's times 2), band, bor or bxor"},
+			"avg, mulsum (each rank's input times 2), band, bor or "
+			"bxor"},
 		{"--servers", SW_ARG_U32, {.u32 = &o->n_servers}, 1, 32,
-			"servers of the job, for busbw"},
+			"number of the job's servers, to compute busbw"},
 		{"--in-place", SW_ARG_FLAG, {.flag = &o->is_in_place}, 0, 0,
-			"measure a collective only in place: it sends from "
-			"and receives into one buffer, or a part of one"},
+			"measure a collective only in place: its input and "
+			"output share one buffer"},
 		{"--staged", SW_ARG_FLAG, {.flag = &o->is_staged}, 0, 0,
-			"collectives of memory that is not shared with the "
-			"agent"},
+			"measure collectives in memory that is not shared with "
+			"the agent"},
 		{"--polling", SW_ARG_FLAG, {.flag = &o->is_polling}, 0, 0,
 			"wait by polling instead of sleeping"},
 		{"--raw", SW_ARG_FLAG, {.flag = &o->is_raw}, 0, 0,
-			"also measure the port's own echo, and the ratio to "
-			"it"},
+			"also measure an echo of the bare port, and print the "
+			"ratio to it"},
 		{"--turns", SW_ARG_FLAG, {.flag = &o->is_turns}, 0, 0,
-			"measure on request: read bytes and rounds from lines "
-			"of standard input; rank 0 answers each line with "
-			"bytes, median seconds and wrong elements; takes one "
+			"measure on request: each line of standard input has "
+			"bytes and rounds; rank 0 answers with bytes, median "
+			"seconds and wrong elements; needs exactly one "
 			"--agent"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 
 	memcpy(out, rows, sizeof(rows));
@@ -196,54 +195,53 @@ static uint32_t list_loopback(struct bench_options *o, struct sw_arg *out)
 {
 	const struct sw_arg rows[] = {
 		{"--loopback", SW_ARG_FLAG, {.flag = &o->is_loopback}, 0, 0,
-			"start a server and an agent, then stop them; the "
-			"default without --agent"},
+			"start a server and an agent, and stop them at the end "
+			"[default without --agent]"},
 		{"--port", SW_ARG_STRING, {.string = &o->port}, 0, 0,
-			"type of the loopback's ports: memif, af_packet, "
-			"af_xdp, or udp, on lo"},
+			"loopback: type of the ports: memif, af_packet, af_xdp "
+			"or udp (on lo)"},
 		{"--device", SW_ARG_LIST, {.list = &o->devices}, 0, 0,
-			"interfaces of the loopback: server's, agent's, and "
-			"two more for --raw; default sw0 to sw3, as test/veth "
-			"makes"},
+			"loopback: interface of the server, of the agent, and "
+			"two more for --raw, as test/veth makes them [default "
+			"sw0 to sw3]"},
 		{"--colocated", SW_ARG_FLAG, {.flag = &o->is_colocated}, 0, 0,
-			"loopback of two agents that also sum, without a "
-			"server"},
+			"loopback: two agents that also sum, without a server"},
 		{"--lcores", SW_ARG_U32, {.u32 = &o->n_lcores}, 1, 16,
 			"loopback: polling cores of each daemon"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &o->local_ranks}, 1, 32,
-			"loopback: processes of its agent"},
+			"loopback: processes of the agent"},
 		{"--no-crc", SW_ARG_FLAG, {.flag = &o->has_no_crc}, 0, 0,
-			"loopback without payload CRC"},
+			"loopback: payloads without CRC"},
 		{"--keyed", SW_ARG_FLAG, {.flag = &o->is_keyed}, 0, 0,
-			"loopback whose daemons share a secret: frames have "
-			"tags in place of CRCs"},
+			"loopback: daemons share a secret; frames have tags "
+			"instead of CRCs"},
 		{"--encrypted", SW_ARG_FLAG, {.flag = &o->is_encrypted}, 0, 0,
-			"loopback as with --keyed, its payloads encrypted"},
+			"loopback: as --keyed, with encrypted payloads"},
 		{"--faults", SW_ARG_STRING, {.string = &o->faults}, 0, 0,
-			"loopback: percentage of frames to drop, to duplicate "
-			"and to reorder, each, such as 0.1%"},
+			"loopback: share of frames that are dropped, "
+			"duplicated and reordered, each, such as 0.1%"},
 		{"--ipv6", SW_ARG_FLAG, {.flag = &o->is_ipv6}, 0, 0,
-			"loopback and echo have IPv6 addresses; not of udp, "
-			"since lo has one"},
+			"loopback: IPv6 addresses; not with udp, because lo "
+			"has only one"},
 		{"--ring", SW_ARG_U32, {.u32 = &o->ring}, 0, 1024,
-			"slots of the loopback's rings; 0: by type"},
+			"loopback: slots of a port's rings; 0: by port type"},
 		{"--burst", SW_ARG_U32, {.u32 = &o->burst}, 0, 64,
-			"frames per driver call of the loopback; 0: by type"},
+			"loopback: frames per driver call; 0: by port type"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bit_s}, 0, 1e12,
-			"maximum rate of payload that each side of the "
-			"loopback sends"},
+			"loopback: maximum payload rate that each side sends; "
+			"0: unlimited"},
 		{"--policy", SW_ARG_STRING, {.string = &o->policy}, 0, 0,
-			"loopback: bytescheduler, p3 or fifo; bytescheduler "
-			"if not given"},
+			"loopback: scheduling policy: bytescheduler, p3 or "
+			"fifo [default bytescheduler]"},
 		{"--order", SW_ARG_STRING, {.string = &o->order}, 0, 0,
-			"loopback: in which collectives are added: arrival or "
-			"rank"},
+			"loopback: order in which collectives add "
+			"contributions: arrival or rank"},
 		{"--urgent", SW_ARG_FLAG, {.flag = &o->is_urgent}, 0, 0,
 			"loopback: time 64 KiB of top priority, alone and "
-			"while 256 MiB of the lowest are in flight"},
+			"while 256 MiB of lowest priority are in flight"},
 		{"--results", SW_ARG_FLAG, {.flag = &o->is_results}, 0, 0,
-			"with --urgent and --rate: only results are the load, "
-			"since the server sends at half the rate"},
+			"with --urgent and --rate: load only the results, by a "
+			"server that sends at half the rate"},
 	};
 
 	memcpy(out, rows, sizeof(rows));
@@ -254,7 +252,7 @@ int sw_bench_parse(struct bench_options *o, int argc, char **argv)
 {
 	struct sw_arg rows[ROWS];
 	struct sw_args args = {.name = "sumwire bench",
-		.summary = "measure push_pull of one tensor, size by size",
+		.summary = "measure push_pull or a collective, size by size",
 		.rows = rows};
 	int err;
 

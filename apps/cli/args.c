@@ -78,17 +78,25 @@ static void number_format(
 			(uint64_t)value, types[row->type].unit, buf, len);
 }
 
-static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
-	const char *text, double value)
+static void range_format(const struct sw_arg *row, char *buf, size_t len)
 {
 	char min[32], max[32];
 
-	if (!has_bounds(row) || (value >= row->min && value <= row->max))
-		return 0;
 	number_format(row, row->min, min, sizeof(min));
 	number_format(row, row->max, max, sizeof(max));
-	return fail(args, "%s: \"%s\" is out of range: %s to %s",
-		long_name(row), text, min, max);
+	snprintf(buf, len, "%s to %s", min, max);
+}
+
+static int bounds_check(const struct sw_args *args, const struct sw_arg *row,
+	const char *text, double value)
+{
+	char range[80];
+
+	if (!has_bounds(row) || (value >= row->min && value <= row->max))
+		return 0;
+	range_format(row, range, sizeof(range));
+	return fail(args, "%s: \"%s\" is out of range: %s", long_name(row),
+		text, range);
 }
 
 /* Read "128M" as 128 MiB, as nccl-tests and dd do. */
@@ -312,24 +320,53 @@ static void text_print(const char *text, size_t at, size_t indent)
 	putchar('\n');
 }
 
+/* Append @text to the notes of an option: range, default, repetition. */
+static void note_add(
+	char *notes, size_t len, const char *word, const char *text)
+{
+	size_t n = strlen(notes);
+
+	snprintf(notes + n, len - n, "%s%s%s", n ? ", " : "", word, text);
+}
+
+/* Append the notes to the help in brackets, those of the help if it has some.
+ */
+static void notes_join(
+	const char *help, const char *notes, char *buf, size_t len)
+{
+	size_t n = strlen(help);
+	bool has_some = n && help[n - 1] == ']';
+
+	if (*notes)
+		snprintf(buf, len, "%.*s%s%s]", (int)(n - has_some), help,
+			has_some ? ", " : " [", notes);
+	else
+		snprintf(buf, len, "%s", help);
+}
+
 static void row_print(const struct sw_arg *row)
 {
-	char left[64], text[128], min[32], max[32], bounds[80] = "", all[512];
+	char left[64], text[128], range[80], notes[256] = "", all[640];
 	int n;
 
 	snprintf(
 		left, sizeof(left), "%s %s", row->name, types[row->type].value);
 	if (has_bounds(row)) {
-		number_format(row, row->min, min, sizeof(min));
-		number_format(row, row->max, max, sizeof(max));
-		snprintf(bounds, sizeof(bounds), "; %s to %s", min, max);
+		range_format(row, range, sizeof(range));
+		note_add(notes, sizeof(notes), "", range);
 	}
 	default_format(row, text, sizeof(text));
-	snprintf(all, sizeof(all), "%s%s%s%s%s", row->help, bounds,
-		*text ? "; default " : "", text,
-		row->type == SW_ARG_LIST ? "; may be repeated" : "");
-	n = printf("  %-24s ", left);
-	text_print(all, (size_t)n, HELP_COLUMN);
+	if (*text)
+		note_add(notes, sizeof(notes), "default ", text);
+	if (row->type == SW_ARG_LIST)
+		note_add(notes, sizeof(notes), "may be repeated", "");
+	notes_join(row->help, notes, all, sizeof(all));
+	n = printf("  %s", left);
+	if (n < HELP_COLUMN)
+		printf("%*s", HELP_COLUMN - n, "");
+	else
+		printf("\n%*s", HELP_COLUMN, "");
+	text_print(all, HELP_COLUMN, HELP_COLUMN);
 }
 
 static void help_print(const struct sw_args *args)

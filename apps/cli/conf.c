@@ -57,11 +57,13 @@ int sw_cmd_conf(int argc, char **argv)
 	bool is_reference = false;
 	const struct sw_arg rows[] = {
 		{"--check", SW_ARG_PATH, {.string = &check_path}, 0, 0,
-			"validate a file, list all its errors"},
+			"validate a file and list all its errors"},
 		{"--explain", SW_ARG_STRING, {.string = &key}, 0, 0,
-			"describe a key, like ring or port.ring, or a section"},
+			"describe a key, such as ring or port.ring, or a "
+			"section"},
 		{"--print", SW_ARG_PATH, {.string = &print_path}, 0, 0,
-			"print every option and where its value comes from"},
+			"print every option of a file and where its value "
+			"comes from"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
 			"print all options as a page"},
 	};

@@ -70,8 +70,8 @@ int sw_cmd_key(int argc, char **argv)
 			"print the id of an existing key instead"},
 	};
 	const struct sw_args args = {.name = "sumwire key",
-		.summary = "make a job's secret in FILE [sumwire.key] and "
-			   "print its id",
+		.summary = "write a new secret for a job to FILE, and print "
+			   "its id [default FILE sumwire.key]",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.positional = "FILE",

@@ -72,7 +72,7 @@ int sw_cmd_ps(int argc, char **argv)
 	bool is_json = false;
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire ps",
 		.summary = "list the daemons and jobs of this machine",

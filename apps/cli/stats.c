@@ -54,25 +54,26 @@ int sw_cmd_stats(int argc, char **argv)
 	bool is_explain = false, is_reference = false;
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &o.is_json}, 0, 0,
-			"one JSON object; with --interval, one per line"},
+			"print one JSON object; with --interval, one per line"},
 		{"--all", SW_ARG_FLAG, {.flag = &o.has_zeros}, 0, 0,
-			"also counters that are 0"},
+			"also print counters that are 0"},
 		{"--interval", SW_ARG_DOUBLE, {.real = &rates.interval_s}, 0.1,
 			86400,
-			"seconds between lines of rates, until SIGINT or the "
+			"print rates every X seconds, until SIGINT or the "
 			"daemon's end"},
 		{"--count", SW_ARG_U32, {.u32 = &rates.n_lines}, 0, 0,
-			"with --interval: lines to print, 0: no limit"},
+			"with --interval: number of lines to print; 0: no "
+			"limit"},
 		{"--counter", SW_ARG_LIST, {.list = &counters}, 0, 0,
-			"with --interval: a counter to print instead of those "
-			"of the traffic"},
+			"with --interval: counter to print instead of those of "
+			"the traffic"},
 		{"--explain", SW_ARG_FLAG, {.flag = &is_explain}, 0, 0,
 			"explain the counter NAME, or all of them"},
 		{"--reference", SW_ARG_FLAG, {.flag = &is_reference}, 0, 0,
 			"print all counters as a page"},
 	};
 	const struct sw_args args = {.name = "sumwire stats",
-		.summary = "print the counters of a running daemon, given by "
+		.summary = "print the counters of a running daemon; NAME is "
 			   "its name, pid, job or socket",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),

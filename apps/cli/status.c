@@ -330,11 +330,11 @@ int sw_cmd_status(int argc, char **argv)
 	struct sw_arg_list names = {0};
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire status",
-		.summary = "show the ranks that the jobs of this machine's "
-			   "daemons have, and which tensors wait for whom",
+		.summary = "show the ranks of jobs at this machine's daemons, "
+			   "and which ranks their tensors wait for",
 		.rows = rows,
 		.n_rows = 1,
 		.positional = "JOB",

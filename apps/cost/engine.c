@@ -144,36 +144,37 @@ static int parse(struct options *o, int argc, char **argv)
 	struct cost_shape *s = &o->shape;
 	const struct sw_arg rows[] = {
 		{"--size", SW_ARG_BYTES, {.u64 = &s->bytes}, 64, 1 << 20,
-			"of a tensor, a multiple of 64; default 256"},
+			"size of a tensor, a multiple of 64 [default 256]"},
 		{"--tensors", SW_ARG_U32, {.u32 = &s->n_tensors}, 1, SW_TENSORS,
-			"pushed together; default 1000"},
+			"number of tensors pushed together [default 1000]"},
 		{"--members", SW_ARG_U32, {.u32 = &s->n_members}, 1,
 			SW_MAX_MEMBERS,
-			"from 2 on: measure 2, 4, 8 … members up to this; "
-			"default 1"},
+			"number of members; above 1, measure 2, 4, 8 … up to "
+			"it [default 1]"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &s->n_local}, 1,
-			COST_LOCAL_MAX, "of each member; default 1"},
+			COST_LOCAL_MAX,
+			"local ranks of each member [default 1]"},
 		{"--collective", SW_ARG_FLAG, {.flag = &s->is_collective}, 0, 0,
-			"all_reduces of one stream in place of tensors; 64 at "
-			"most"},
+			"measure all_reduces of one stream instead of tensors; "
+			"at most 64 --tensors"},
 		{"--all-gather", SW_ARG_FLAG, {.flag = &s->is_gather}, 0, 0,
-			"with --collective: all_gathers"},
+			"with --collective: measure all_gathers"},
 		{"--keyed", SW_ARG_FLAG, {.flag = &s->is_keyed}, 0, 0,
-			"frames have tags in place of CRCs"},
+			"send frames with tags instead of CRCs"},
 		{"--encrypted", SW_ARG_FLAG, {.flag = &s->is_encrypted}, 0, 0,
-			"they have tags and encrypted payloads"},
+			"send frames with tags and encrypted payloads"},
 		{"--instructions", SW_ARG_FLAG, {.flag = &o->is_instructions},
 			0, 0,
-			"count instructions by stage in place of time, with "
-			"valgrind; by default of several shapes"},
+			"count instructions by stage with valgrind instead of "
+			"measuring time [default: several shapes]"},
 		{"--stepped", SW_ARG_FLAG, {.flag = &o->is_stepped}, 0, 0,
-			"only run the stages of --instructions: both ends in "
-			"one thread, by a virtual clock"},
+			"only run the stages of --instructions, with both ends "
+			"in one thread and a virtual clock"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"}};
+			"print one JSON object"}};
 	const struct sw_args args = {.name = "sumwire-lab engine",
-		.summary = "measure the CPU time that tensors and packets cost "
-			   "the engine, without ports and processes",
+		.summary = "measure the engine's CPU time per tensor and "
+			   "packet, without ports and processes",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);

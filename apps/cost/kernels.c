@@ -24,20 +24,21 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--level", SW_ARG_STRING, {.string = &o->level}, 0, 0,
-			"scalar, avx2, avx512, all, or auto: the best here"},
+			"instruction set: scalar, avx2, avx512, all, or auto "
+			"(the best of this CPU)"},
 		{"--dtype", SW_ARG_STRING, {.string = &o->dtype}, 0, 0,
-			"only this dtype; all: every one"},
+			"element type to measure, or all"},
 		{"--op", SW_ARG_STRING, {.string = &o->op}, 0, 0,
-			"only this operation, crc32c or polyval; all: each"},
+			"operation to measure, crc32c, polyval, or all"},
 		{"--quick", SW_ARG_FLAG, {.flag = &o->is_quick}, 0, 0,
-			"5 pairs instead of 15, without DRAM"},
+			"measure 5 pairs instead of 15, without DRAM"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
 			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab kernels",
-		.summary = "measure the summation kernels: 10^9 bytes loaded "
-			   "and stored per second, and the ratio to a loop "
-			   "that only moves them",
+		.summary =
+			"measure the summation kernels in GB/s loaded and "
+			"stored, and the ratio to a loop that only moves bytes",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 

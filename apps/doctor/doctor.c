@@ -33,18 +33,17 @@ static int parse(struct doctor *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 		{"-c, --config", SW_ARG_PATH, {.string = &o->config}, 0, 0,
-			"check also what this configuration needs"},
+			"also check the needs of this configuration"},
 		{"--listen", SW_ARG_STRING, {.string = &o->listen}, 0, 0,
-			"answer the doctor of another machine at "
-			"[ADDRESS:]PORT"},
+			"answer another machine's doctor at [ADDRESS:]PORT"},
 		{"--for", SW_ARG_TIME, {.u64 = &o->limit_ns}, 1e9, 86400e9,
 			"longest time to listen"},
 	};
 	const struct sw_args args = {.name = "sumwire doctor",
-		.summary = "look for what is wrong with this machine, and with "
-			   "the path to PEER[:PORT]",
+		.summary = "look for faults of this machine, and of the path "
+			   "to PEER[:PORT]",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.positional = "PEER",

@@ -43,7 +43,7 @@ static int check_loss(const struct sw_train_crew *crew, uint32_t epoch)
 {
 	if (isfinite(sw_train_mean_loss(crew, epoch)))
 		return 0;
-	return complain("the loss is no longer finite: choose a smaller --lr");
+	return complain("the loss is not finite: choose a smaller --lr");
 }
 
 /* Return whether @a and @b agree after @epoch.  If not, print the
@@ -274,25 +274,24 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--agent", SW_ARG_LIST, {.list = &t->agents}, 0, 0,
-			"socket of an agent; give it once for each rank "
-			"that this command starts"},
+			"socket of an agent; one rank is started for each"},
 		{"--alone", SW_ARG_FLAG, {.flag = &t->is_alone}, 0, 0,
-			"one process computes both ranks' halves, without "
+			"compute both ranks' halves in one process, without "
 			"agents"},
 		{"--batch", SW_ARG_U32, {.u32 = &t->batch}, 1, 65536,
 			"images per step, all ranks together"},
 		{"--data", SW_ARG_PATH, {.string = data}, 0, 0,
 			"CSV to use instead of the built-in digits"},
 		{"--dtype", SW_ARG_DTYPE, {.dtype = &t->dtype}, 0, 0,
-			"type in which gradients travel: f32, f64, f16 or "
-			"bf16"},
+			"element type of gradients on the wire: f32, f64, f16 "
+			"or bf16"},
 		{"--epochs", SW_ARG_U32, {.u32 = &t->n_epochs}, 1, 100000,
 			"passes over the training images"},
 		{"--json", SW_ARG_FLAG, {.flag = &t->is_json}, 0, 0,
 			"print one JSON object on stdout, progress on stderr"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &t->is_loopback}, 0, 0,
-			"start a server and an agent for each of two ranks "
-			"here, then stop them"},
+			"start a server and an agent for each of two ranks, "
+			"and stop them at the end"},
 		{"--lr", SW_ARG_DOUBLE, {.real = &t->rate}, 0, 100,
 			"learning rate"},
 		{"--polling", SW_ARG_FLAG, {.flag = &t->is_polling}, 0, 0,
@@ -301,14 +300,14 @@ static int parse(struct sw_train *t, const char **data, int argc, char **argv)
 			"seed of the initial weights and of the order of "
 			"images"},
 		{"--stats", SW_ARG_LIST, {.list = &t->stats}, 0, 0,
-			"stats socket of an agent or server, to count "
-			"retransmissions"},
+			"stats socket of an agent or server whose "
+			"retransmissions are counted"},
 		{"--target-accuracy", SW_ARG_DOUBLE,
 			{.real = &t->target_accuracy}, 0, 1,
 			"required accuracy on the test images"},
 		{"--tune", SW_ARG_FLAG, {.flag = &t->is_tuned}, 0, 0,
-			"search for the fastest partition and credit while it "
-			"trains; decisions go to stderr"},
+			"tune partition and credit while training; decisions "
+			"go to stderr"},
 		{"--timeout", SW_ARG_TIME, {.u64 = &t->timeout_ns}, 1e9,
 			86400e9, "longest silence of a rank"},
 	};

@@ -259,36 +259,40 @@ static int parse(struct plan *p, int argc, char **argv)
 		{"--cpus", SW_ARG_U32, {.u32 = &p->k}, 0, MACHINES,
 			"CPU machines that sum"},
 		{"--model", SW_ARG_STRING, {.string = &p->model_name}, 0, 0,
-			"vgg16, resnet50, transformer, bert-large, or a file"},
+			"network: vgg16, resnet50, transformer, bert-large, or "
+			"a file"},
 		{"--size", SW_ARG_BYTES, {.u64 = &p->bytes}, 0, 1ULL << 44,
-			"M, for shares and times; 0: that of the model"},
+			"bytes to sum (M), for shares and times; 0: those of "
+			"the model"},
 		{"--rate", SW_ARG_RATE, {.u64 = &p->rate_bits_s}, 1e6, 1e13,
 			"rate of each machine's link, each way"},
 		{"--partition", SW_ARG_BYTES, {.u64 = &p->partition_bytes}, 0,
-			SW_PART_MAX, "bytescheduler's partition; 0: its own"},
+			SW_PART_MAX,
+			"partition of bytescheduler; 0: its default"},
 		{"--credit", SW_ARG_BYTES, {.u64 = &p->credit_bytes}, 0,
-			SW_CREDIT_TOP, "bytescheduler's credit; 0: its own"},
+			SW_CREDIT_TOP,
+			"credit of bytescheduler; 0: its default"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &p->overhead_ns}, 0, 1e9,
 			"time that the link idles before each partition"},
 		{"--latency", SW_ARG_TIME, {.u64 = &p->latency_ns}, 0, 1e9,
 			"time from a partition's last byte to its result and "
 			"the return of its credit"},
 		{"--copy", SW_ARG_RATE, {.u64 = &p->copy_bits_s}, 0, 1e13,
-			"copies between device and host, each way; 0: tensors "
-			"are in the host's memory"},
+			"rate of copies between device and host, each way; 0: "
+			"no copies"},
 		{"--piece", SW_ARG_BYTES, {.u64 = &p->piece_bytes}, 4096,
-			SW_PART_MAX, "bytes that are copied at once"},
+			SW_PART_MAX, "bytes per copy"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &p->has_barrier}, 0, 0,
-			"the forward pass waits for all results"},
+			"start the forward pass only after all results"},
 		{"--svg", SW_ARG_PATH, {.string = &p->svg}, 0, 0,
-			"also plot the time over the number of CPU machines "
-			"to this file"},
+			"file for a plot of the time by number of CPU "
+			"machines"},
 		{"--json", SW_ARG_FLAG, {.flag = &p->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab plan",
-		.summary = "shares, times and gains for n GPU and k CPU "
-			   "machines, and iterations by policy",
+		.summary = "compute shares, times and gains for n GPU and k "
+			   "CPU machines, and iteration times by policy",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 

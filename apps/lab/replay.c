@@ -95,16 +95,16 @@ static int check_device(const struct sw_replay *r)
 	if (strcspn(r->device, ":") != 4 ||
 		(strncmp(r->device, "fake", 4) &&
 			strncmp(r->device, "cuda", 4)))
-		fault = "\"fake\" or \"cuda\" was expected";
+		fault = "expected fake or cuda";
 	else if (r->is_loopback && r->device[4])
-		fault = "with --loopback it has no options: --copy says how "
-			"fast fake is";
+		fault = "with --loopback, give fake no options: --copy sets "
+			"its rate";
 	else if (r->copy_bit_s && r->device[0] == 'c')
-		fault = "cuda copies as fast as it can, so without --copy";
+		fault = "cuda copies at full speed: leave --copy out";
 	else if (r->is_table)
 		fault = "--table cannot be combined with it";
 	else if (r->piece_bytes % 4096 || r->piece_bytes > PIECE_MAX)
-		fault = "its --piece is a multiple of 4KiB, up to 64MiB";
+		fault = "--piece must be a multiple of 4KiB, up to 64MiB";
 	if (fault)
 		fprintf(stderr, "sumwire-lab replay: --device: %s\n", fault);
 	return fault ? SW_EINVAL : 0;
@@ -131,7 +131,7 @@ static int parse_tuning(struct sw_replay *r, const struct tuning *k)
 		return SW_EINVAL;
 	fault = sw_sched_check(policy, r->partition_bytes, r->credit_bytes);
 	if (!fault && r->is_tuned && !policy->is_tunable)
-		fault = "it has nothing that --tune could tune";
+		fault = "nothing to tune: choose bytescheduler";
 	if (!fault && r->is_tuned && r->is_table)
 		fault = "--table cannot be combined with --tune";
 	if (fault)
@@ -145,56 +145,55 @@ static int parse(struct sw_replay *r, int argc, char **argv)
 	struct tuning k = {NULL, NULL};
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &r->model_name}, 0, 0,
-			"vgg16, resnet50, transformer, bert-large, or a file; "
-			"vgg16 if not given"},
+			"network: vgg16, resnet50, transformer, bert-large, or "
+			"a file [default vgg16]"},
 		{"--policy", SW_ARG_STRING, {.string = &r->policy}, 0, 0,
-			"fifo, p3 or bytescheduler; without --loopback, the "
-			"policy of the agents"},
+			"scheduling policy: fifo, p3 or bytescheduler; without "
+			"--loopback, that of the agents"},
 		{"--rate", SW_ARG_RATE, {.u64 = &r->rate_bit_s}, 1e7, 1e12,
-			"rate to which each rank's payload is paced, each "
-			"way; without --loopback, that of the agents; 10Gb/s "
-			"if not given"},
+			"payload rate of each rank, each way; without "
+			"--loopback, that of the agents [default 10Gb/s]"},
 		{"--partition", SW_ARG_STRING, {.string = &k.partition}, 0, 0,
-			"bytes of bytescheduler's partition"},
+			"partition of bytescheduler, in bytes"},
 		{"--credit", SW_ARG_STRING, {.string = &k.credit}, 0, 0,
-			"bytes of bytescheduler's credit"},
+			"credit of bytescheduler, in bytes"},
 		{"--device", SW_ARG_STRING, {.string = &r->device}, 0, 0,
-			"where tensors lie: cuda, in a GPU's memory, or host, "
-			"in memory that stands in for it"},
+			"device that holds the tensors: cuda, or fake (host "
+			"memory in place of a GPU's)"},
 		{"--copy", SW_ARG_RATE, {.u64 = &r->copy_bit_s}, 0, 1e13,
 			"rate of copies between device and host, each way; "
-			"without --device they are only simulated, too"},
+			"without --device, copies are simulated"},
 		{"--piece", SW_ARG_BYTES, {.u64 = &r->piece_bytes}, 4096,
-			SW_PART_MAX, "bytes that are copied at once"},
+			SW_PART_MAX, "bytes per copy"},
 		{"--barrier", SW_ARG_FLAG, {.flag = &r->has_barrier}, 0, 0,
-			"the forward pass waits for all results"},
+			"start the forward pass only after all results"},
 		{"--iters", SW_ARG_U32, {.u32 = &r->n_iters}, 1, 100000,
-			"iterations to measure, after two that warm up"},
+			"iterations to measure, after two for warm-up"},
 		{"--tune", SW_ARG_FLAG, {.flag = &r->is_tuned}, 0, 0,
-			"tune partition and credit of the running job first"},
+			"first tune partition and credit of the running job"},
 		{"--loopback", SW_ARG_FLAG, {.flag = &r->is_loopback}, 0, 0,
-			"start a server, agents and ranks here, and run fifo "
-			"too"},
+			"start a server, agents and ranks here, and also run "
+			"fifo"},
 		{"--table", SW_ARG_FLAG, {.flag = &r->is_table}, 0, 0,
-			"--loopback with every policy: vgg16, resnet50 and "
-			"transformer at 1, 10 and 25 Gb/s, or those given"},
+			"run every policy with --loopback: vgg16, resnet50 and "
+			"transformer at 1, 10 and 25 Gb/s, or as given"},
 		{"--ranks", SW_ARG_U32, {.u32 = &r->n_ranks}, 1, 32,
-			"number of ranks of --loopback"},
+			"number of ranks with --loopback"},
 		{"--agent", SW_ARG_PATH, {.string = &r->agent}, 0, 0,
-			"socket of this rank's agent; else $SUMWIRE_AGENT"},
+			"socket of this rank's agent [default $SUMWIRE_AGENT]"},
 		{"--dilate", SW_ARG_DOUBLE, {.real = &r->dilation}, 0, 1e6,
-			"multiply all times by this; 0: as the machine needs"},
+			"factor for all times; 0: as slow as the machine "
+			"needs"},
 		{"--probe", SW_ARG_FLAG, {.flag = &r->is_probe}, 0, 0,
-			"only measure what the agents carry"},
+			"only measure the rate that the agents carry"},
 		{"--report", SW_ARG_PATH, {.string = &r->report}, 0, 0,
-			"rank 0 writes its measurements to this file instead "
+			"file to which rank 0 writes its measurements instead "
 			"of a result"},
 		{"--json", SW_ARG_FLAG, {.flag = &r->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab replay",
-		.summary = "replay a model's iterations against the real "
-			   "engine",
+		.summary = "replay a model's iterations over real daemons",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);

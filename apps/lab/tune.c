@@ -51,14 +51,14 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--model", SW_ARG_STRING, {.string = &o->model_name}, 0, 0,
-			"network to tune; without it, compare what each "
-			"method of search costs on random landscapes"},
+			"network to tune; without it, compare the costs of "
+			"search methods on random landscapes"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->rate_bits_s}, 1e6, 1e13,
 			"rate of the link, with --model or --engine"},
 		{"--later", SW_ARG_RATE, {.u64 = &o->later_bits_s}, 0, 1e13,
-			"rate of the link from the middle of the job on, "
-			"which is tuned while it runs; 0: the same (--model), "
-			"a quarter (--engine)"},
+			"rate of the link in the second half of the job, which "
+			"is tuned while it runs; 0: the same (--model) or a "
+			"quarter (--engine)"},
 		{"--overhead", SW_ARG_TIME, {.u64 = &o->overhead_ns}, 0, 1e9,
 			"time that the link idles before each partition, with "
 			"--model"},
@@ -66,10 +66,10 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 			"time from a partition's last byte to its result, "
 			"with --model"},
 		{"--copy", SW_ARG_RATE, {.u64 = &o->copy_bits_s}, 0, 1e13,
-			"copies between device and host, each way, with "
-			"--model; 0: tensors are in the host's memory"},
+			"rate of copies between device and host, each way, "
+			"with --model; 0: no copies"},
 		{"--piece", SW_ARG_BYTES, {.u64 = &o->piece_bytes}, 4096,
-			SW_PART_MAX, "bytes that are copied at once"},
+			SW_PART_MAX, "bytes per copy"},
 		{"--engine", SW_ARG_FLAG, {.flag = &o->is_engine}, 0, 0,
 			"tune the real engine: a job of two ranks on this "
 			"machine, at --rate, then at --later"},
@@ -92,15 +92,15 @@ static int parse(struct sw_tune_options *o, int argc, char **argv)
 		{"--seed", SW_ARG_U32, {.u32 = &o->seed}, 0, 0,
 			"number of the first landscape"},
 		{"--noise", SW_ARG_DOUBLE, {.real = &o->noise}, 0, 50,
-			"noise of measured times, in percent"},
+			"noise of measured times in percent"},
 		{"--trace", SW_ARG_FLAG, {.flag = &o->is_traced}, 0, 0,
 			"write every decision to stderr; always on with "
 			"--model"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab tune",
-		.summary = "search for the best partition and credit, over "
+		.summary = "search for the best partition and credit over "
 			   "simulated iterations",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};

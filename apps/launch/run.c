@@ -52,27 +52,28 @@ int sw_cmd_run(int argc, char **argv)
 	int command = 0, err;
 	const struct sw_arg rows[] = {
 		{"-n, --nproc-per-node, -np", SW_ARG_U32, {.u32 = &r.n_ranks},
-			1, SW_RUN_RANKS_MAX, "processes of CMD"},
+			1, SW_RUN_RANKS_MAX, "number of processes to start"},
 		{"--grace", SW_ARG_TIME, {.u64 = &r.grace_ns}, 0, 3600e9,
-			"grace period of the others after a failure"},
+			"grace period before killing the other processes after "
+			"a failure"},
 		{"--asynchronous", SW_ARG_FLAG, {.flag = &r.is_async}, 0, 0,
-			"set [job] mode = asynchronous: the others continue "
-			"when one has failed"},
+			"set [job] mode = asynchronous: the other processes "
+			"continue after a failure"},
 		{"--local-ranks", SW_ARG_U32, {.u32 = &r.net.n_local}, 1, 1023,
-			"processes that share an agent"},
+			"processes per agent"},
 		{"--no-tags", SW_ARG_FLAG, {.flag = &r.has_no_tags}, 0, 0,
-			"do not prefix lines with the rank"},
+			"do not prefix output lines with the rank"},
 		{"--quota", SW_ARG_BYTES, {.u64 = &r.net.quota_bytes}, 1 << 20,
 			16384.0 * (1 << 30),
-			"memory for tensors, as [serve] quota and [agent] "
-			"quota"},
+			"memory for tensors in the server and in each agent"},
 		{"--verbose", SW_ARG_FLAG, {.flag = &is_verbose}, 0, 0,
-			"show all log lines of server and agents"},
+			"also show info lines of server and agents, not only "
+			"warnings"},
 	};
 	const struct sw_args args = {
 		.name = "sumwire run",
-		.summary = "run CMD in N processes, over a server and agents "
-			   "of its own",
+		.summary = "run CMD in N processes on this machine, with a "
+			   "server and agents that end with it",
 		.rows = rows,
 		.n_rows = ARRAY_SIZE(rows),
 		.positional = "CMD [ARG]...",

@@ -448,8 +448,7 @@ int sw_cmd_agent(int argc, char **argv)
 {
 	struct sw_daemon_options o;
 	int err = sw_daemon_parse(&o, "agent",
-		"serve the training processes of this machine, "
-		"until SIGTERM",
+		"serve the training processes of this machine until SIGTERM",
 		argc, argv);
 	struct agent *a;
 	int code;

@@ -130,11 +130,12 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 	const struct sw_arg rows[] = {
 		{"--config", SW_ARG_PATH, {.string = &o->config}, 0, 0, help},
 		{"--log-format", SW_ARG_STRING, {.string = &format}, 0, 0,
-			"text, json (a line each), journal or auto: the "
-			"journal's if stderr is the journal"},
+			"form of log lines: text, json (one object per line), "
+			"journal, or auto (journal if stderr is the journal, "
+			"else text)"},
 		{"--level", SW_ARG_STRING, {.string = &o->level}, 0, 0,
-			"summation kernels: scalar, avx2, avx512 or auto, "
-			"instead of [sum] level"},
+			"summation kernels to use instead of [sum] level: "
+			"scalar, avx2, avx512 or auto"},
 	};
 	const struct sw_args args = {.name = program,
 		.summary = summary,
@@ -144,7 +145,7 @@ int sw_daemon_parse(struct sw_daemon_options *o, const char *name,
 
 	*o = (struct sw_daemon_options){0};
 	snprintf(o->path, sizeof(o->path), "/etc/sumwire/%s.ini", name);
-	snprintf(help, sizeof(help), "configuration file (INI); default %s",
+	snprintf(help, sizeof(help), "configuration file (INI) [default %s]",
 		o->path);
 	snprintf(program, sizeof(program), "sumwire %s", name);
 	err = sw_args_parse(&args, argc, argv);

@@ -78,7 +78,7 @@ int sw_cmd_server(int argc, char **argv)
 {
 	struct sw_daemon_options o;
 	int err = sw_daemon_parse(&o, "server",
-		"sum what agents push, until SIGTERM", argc, argv);
+		"run a summation server until SIGTERM", argc, argv);
 	struct server *s;
 	int code;
 

@@ -25,38 +25,39 @@ static int parse(struct topo *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--xml", SW_ARG_PATH, {.string = &o->xml}, 0, 0,
-			"read the machine from this file of lstopo, instead "
-			"of looking at this one"},
+			"read a machine from an XML file of lstopo instead of "
+			"looking at this one"},
 		{"--conf", SW_ARG_PATH, {.string = &o->conf}, 0, 0,
-			"description that adds to the machine, or changes it"},
+			"description that adds to the machine or changes it"},
 		{"--bare", SW_ARG_FLAG, {.flag = &o->is_bare}, 0, 0,
-			"begin with nothing: --conf describes the whole "
+			"start from nothing: --conf describes the whole "
 			"machine"},
 		{"--nic", SW_ARG_LIST, {.list = &o->nics}, 0, 0,
-			"NIC to use; without it, those with the widest PCIe "
-			"link"},
+			"NIC to use [default: those with the widest PCIe "
+			"link]"},
 		{"--size", SW_ARG_BYTES, {.u64 = &o->bytes}, 1, 1ULL << 44,
-			"M: bytes of gradients on each GPU"},
+			"bytes of gradients on each GPU (M)"},
 		{"--pcie", SW_ARG_RATE, {.u64 = &o->pcie_bits_s}, 0, 1e13,
-			"bandwidth of every PCIe link, each way; 0: what "
-			"hwloc or --conf says, else 104.8Gb/s"},
+			"bandwidth of every PCIe link, each way; 0: from hwloc "
+			"or --conf, else 104.8Gb/s"},
 		{"--cross", SW_ARG_RATE, {.u64 = &o->cross_bits_s}, 0, 1e13,
 			"bandwidth of copies between GPUs under different "
-			"switches; 0: what --conf says, else the slowest PCIe "
-			"link's"},
+			"switches; 0: from --conf, else that of the slowest "
+			"PCIe link"},
 		{"--rate", SW_ARG_RATE, {.u64 = &o->wire_bits_s}, 1e6, 1e13,
 			"rate of each NIC, each way, unless --conf gives it"},
 		{"--gpus", SW_ARG_U32, {.u32 = &o->n}, 1, MACHINES,
-			"GPU machines of the job: what NICs carry depends on "
-			"them"},
+			"number of GPU machines of the job, to compute the "
+			"NICs' load"},
 		{"--cpus", SW_ARG_U32, {.u32 = &o->k}, 0, MACHINES,
-			"CPU machines that sum, as above"},
+			"number of CPU machines that sum, to compute the NICs' "
+			"load"},
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab topo",
-		.summary = "PCIe switches, NUMA nodes, NICs and GPUs of a "
-			   "machine, and BytePS's plan for them",
+		.summary = "show PCIe switches, NUMA nodes, NICs and GPUs of a "
+			   "machine, and BytePS's plan for its sums",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0])};
 	int err = sw_args_parse(&args, argc, argv);

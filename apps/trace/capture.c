@@ -49,21 +49,22 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"-w, --write", SW_ARG_PATH, {.string = &o->path}, 0, 0,
-			"FILE.pcapng; - is standard output"},
+			"file to write, FILE.pcapng; -: standard output"},
 		{"-c, --count", SW_ARG_U64, {.u64 = &o->n_most}, 0, 1e12,
-			"end after so many frames; 0: at no number"},
+			"end after N frames; 0: no limit"},
 		{"-s, --snaplen", SW_ARG_U32, {.u32 = &o->snap}, SW_HEAD_BYTES,
 			SW_TRACE_KEPT_MAX,
-			"bytes to keep of our header and the payload"},
+			"bytes of each frame to keep, sumwire's header and "
+			"payload"},
 		{"--direction", SW_ARG_STRING, {.string = &o->way}, 0, 0,
-			"in, out or both"},
+			"frames to write: in, out or both"},
 		{"--job", SW_ARG_STRING, {.string = &o->job}, 0, 0,
-			"only frames of this job's sessions"},
+			"write only frames of this job"},
 		{"--time", SW_ARG_TIME, {.u64 = &o->time_ns}, 0, 0,
 			"how long to capture; 0: until Ctrl-C"},
 		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
 			(double)SIZE_MOST,
-			"bytes of the file that end the capture"},
+			"end the capture at this size of the file"},
 	};
 	const struct sw_args args = {.name = "sumwire capture",
 		.summary = "write the frames of this machine's daemons as "

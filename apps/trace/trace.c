@@ -25,21 +25,21 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"-o, --output", SW_ARG_PATH, {.string = &o->out}, 0, 0,
-			"FILE.json for Perfetto; others keep it for --read"},
+			"file for the trace: FILE.json for Perfetto, any other "
+			"name for --read"},
 		{"--time", SW_ARG_TIME, {.u64 = &o->time_ns}, 0, 0,
 			"how long to record; 0: until Ctrl-C"},
 		{"--size", SW_ARG_BYTES, {.u64 = &o->max_bytes}, 1,
 			(double)(UINT64_C(1) << 44),
-			"recorded bytes that end the trace"},
+			"end the trace after so many recorded bytes"},
 		{"--read", SW_ARG_FLAG, {.flag = &o->is_reading}, 0, 0,
-			"read recorded files, which may be of several "
-			"machines"},
+			"read recorded files, of one or several machines"},
 		{"--report", SW_ARG_FLAG, {.flag = &o->has_report}, 0, 0,
-			"print the slowest steps, and what bound them"},
+			"print the slowest steps and what bounded them"},
 	};
 	const struct sw_args args = {.name = "sumwire trace",
-		.summary = "record what happens to tensors and chunks at the "
-			   "daemons of this machine",
+		.summary = "record events of tensors and chunks at this "
+			   "machine's daemons",
 		.rows = rows,
 		.n_rows = SW_ARRAY_SIZE(rows),
 		.positional = "JOB|FILE",

@@ -178,10 +178,10 @@ int sw_cmd_metrics(int argc, char **argv)
 			"serve http://ADDRESS/metrics until SIGTERM, such as "
 			"127.0.0.1:9410"},
 		{"--textfile", SW_ARG_PATH, {.string = &path}, 0, 0,
-			"write a file for node_exporter, at once or not at "
-			"all"},
+			"write a file for node_exporter, atomically"},
 		{"--openmetrics", SW_ARG_FLAG, {.flag = &is_open}, 0, 0,
-			"OpenMetrics instead of Prometheus' text format"},
+			"use the OpenMetrics text format instead of "
+			"Prometheus's"},
 	};
 	const struct sw_args args = {.name = "sumwire metrics",
 		.summary = "print the counters of all daemons of this machine, "

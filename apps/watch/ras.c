@@ -392,8 +392,8 @@ static int answer(char *line, bool *is_json)
 int sw_cmd_ras(int argc, char **argv)
 {
 	const struct sw_args args = {.name = "sumwire ras",
-		.summary = "answer commands of NCCL's RAS from stdin: STATUS, "
-			   "VERBOSE STATUS, SET FORMAT json, MONITOR"};
+		.summary = "answer queries on stdin in the form of NCCL's RAS: "
+			   "STATUS, VERBOSE STATUS, SET FORMAT json, MONITOR"};
 	char line[LINE];
 	bool is_json = false;
 	int code = sw_args_parse(&args, argc, argv);

@@ -222,15 +222,15 @@ int sw_cmd_top(int argc, char **argv)
 	const char *sort = "rate";
 	const struct sw_arg rows[] = {
 		{"--interval", SW_ARG_DOUBLE, {.real = &t.interval_s}, 0.1,
-			3600, "seconds between frames"},
+			3600, "seconds between screens"},
 		{"--once", SW_ARG_FLAG, {.flag = &t.is_once}, 0, 0,
-			"print one frame after one interval"},
+			"print one screen after one interval, then exit"},
 		{"--sort", SW_ARG_STRING, {.string = &sort}, 0, 0,
-			"rows by rate, loss or name"},
+			"order of the rows: rate, loss or name"},
 	};
 	const struct sw_args args = {.name = "sumwire top",
-		.summary = "show live what the daemons of this machine do, or "
-			   "those of NAME",
+		.summary = "show live rates of this machine's daemons; NAME "
+			   "limits them to a job or daemon",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.positional = "NAME",

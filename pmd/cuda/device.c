@@ -117,8 +117,8 @@ static int take_settings(struct sw_client *c,
 					out->piece_bytes > PIECE_CEILING ||
 					out->piece_bytes % PIECE_FLOOR))
 		return sw_client_fail(c, SW_EINVAL,
-			"piece_bytes is %llu: a multiple of 4,096, 4 KiB to 64 "
-			"MiB, was expected",
+			"piece_bytes is %llu: expected a multiple of 4,096 "
+			"from 4 KiB to 64 MiB",
 			(unsigned long long)out->piece_bytes);
 	return 0;
 }

@@ -31,19 +31,19 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--from", SW_ARG_PATH, {.string = &o->from}, 0, 0,
-			"folder with a description for each figure"},
+			"folder with one description per figure"},
 		{"--out", SW_ARG_PATH, {.string = &o->out}, 0, 0,
 			"folder for figures.md and figures/*.svg"},
 		{"--commit", SW_ARG_STRING, {.string = &o->commit}, 0, 0,
 			"commit to name in the page"},
 		{"--threads", SW_ARG_U32, {.u32 = &o->n_threads}, 0, 256,
-			"points at a time; 0: as many as cores"},
+			"points to run at once; 0: one per core"},
 		{"--landscapes", SW_ARG_U32, {.u32 = &o->n_landscapes}, 1, 1000,
-			"landscapes on which the tuner searches"},
+			"number of landscapes on which the tuner searches"},
 	};
 	const struct sw_args args = {.name = "sumwire-lab figures",
-		.summary = "run the descriptions of all figures, or of NAMEs "
-			   "alone, and put the papers' numbers beside ours",
+		.summary = "run the descriptions of all figures, or of NAMEs, "
+			   "and compare our numbers with those of papers",
 		.rows = rows,
 		.n_rows = sizeof(rows) / sizeof(rows[0]),
 		.positional = "NAME",

@@ -24,19 +24,20 @@ static int parse(struct options *o, int argc, char **argv)
 {
 	const struct sw_arg rows[] = {
 		{"--json", SW_ARG_FLAG, {.flag = &o->is_json}, 0, 0,
-			"one JSON object"},
+			"print one JSON object"},
 		{"--profile", SW_ARG_FLAG, {.flag = &o->has_profile}, 0, 0,
-			"also print what the run took, to stderr"},
+			"also print the run's CPU time and number of events, "
+			"to stderr"},
 		{"--out", SW_ARG_PATH, {.string = &o->out}, 0, 0,
-			"of a sweep: CSV of its rows, where a second run goes "
-			"on [NAME.sweep.csv]"},
+			"sweep: CSV file of its rows, which an interrupted "
+			"sweep resumes [default NAME.sweep.csv]"},
 		{"--plot", SW_ARG_PATH, {.string = &o->plot}, 0, 0,
-			"of a sweep: write a plot as SVG"},
+			"sweep: SVG file for a plot"},
 		{"--y", SW_ARG_STRING, {.string = &o->y}, 0, 0,
-			"plot this: goodput, round, urgent, wait, again, "
-			"dropped, queue"},
+			"quantity to plot: goodput, round, urgent, wait, "
+			"again, dropped or queue"},
 		{"--threads", SW_ARG_U32, {.u32 = &o->n_threads}, 0, 256,
-			"points at a time; 0: as many as cores"},
+			"points to run at once; 0: one per core"},
 		{"--reference", SW_ARG_FLAG, {.flag = &o->is_reference}, 0, 0,
 			"print the sections and keys of a description"},
 	};

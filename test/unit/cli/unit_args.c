@@ -17,7 +17,7 @@
 /* One option of each type, and the output of the parse. */
 struct fixture {
 	bool flag;
-	uint32_t u32;
+	uint32_t u32, low;
 	uint64_t u64, bytes, time_ns, rate_bps;
 	double real;
 	const char *text;
@@ -36,6 +36,8 @@ static int parse(struct fixture *f, int fd, int argc, const char *const *argv)
 		{"--wide", SW_ARG_U32, {.u32 = &f->u32}, 0, 0, "unbounded"},
 		{"-z, --size", SW_ARG_BYTES, {.u64 = &f->bytes}, 4, 1 << 30,
 			"a size"},
+		{"--low", SW_ARG_U32, {.u32 = &f->low}, 1, 8,
+			"a low one [default 2]"},
 		{"--time", SW_ARG_TIME, {.u64 = &f->time_ns}, 0, 0, "a time"},
 		{"--rate", SW_ARG_RATE, {.u64 = &f->rate_bps}, 0, 0, "a rate"},
 		{"--real", SW_ARG_DOUBLE, {.real = &f->real}, 0, 1, "a real"},
@@ -213,11 +215,12 @@ static void args_parse__help(void **state)
 	assert_non_null(strstr(f.printed, "usage: test [options] "
 					  "[FILE...]"));
 	assert_non_null(strstr(f.printed, "--size BYTES"));
-	assert_non_null(strstr(f.printed, "a size; 4B to 1GiB; default 4KiB"));
+	assert_non_null(strstr(f.printed, "a size [4B to 1GiB, default 4KiB]"));
 	/* 0 is not a valid value, so there is no default */
-	assert_non_null(strstr(f.printed, "a count; 1 to 100\n"));
+	assert_non_null(strstr(f.printed, "a count [1 to 100]\n"));
+	assert_non_null(strstr(f.printed, "a low one [default 2, 1 to 8]\n"));
 	assert_non_null(strstr(f.printed, "--path PATH "));
-	assert_non_null(strstr(f.printed, "may be repeated"));
+	assert_non_null(strstr(f.printed, "an item [may be repeated]"));
 	for (const char *line = f.printed; *line; line += *line == '\n') {
 		assert_in_range(strcspn(line, "\n"), 0, 80);
 		line += strcspn(line, "\n");
