@@ -3,8 +3,10 @@
 """Sum gradients over plain Ethernet.
 
     import sumwire.torch as hvd     # the interface of Horovod and BytePS
+    import sumwire.distributed      # the backend "sumwire" of torch.distributed
 
-sumwire.client is the layer below it, which does not depend on PyTorch.
+sumwire.client is the layer below both, and does not depend on PyTorch.  Every
+failure of a job raises SumwireError.
 """
 import os
 import re

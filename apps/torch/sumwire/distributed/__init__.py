@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Use it with torch.distributed.init_process_group("sumwire").  Before PyTorch
 2.14, import sumwire.torch first.  Since 2.14 torch finds register() by its
-entry point."""
+entry point.
+
+Errors of the backend are SumwireError, and also torch's DistBackendError."""
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -28,7 +30,8 @@ def device_types():
 
 def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
     """Make a group of processes without init_process_group(), for programs that
-    have their own store, such as torchft.
+    have their own store, such as torchft.  Wait until all members have called
+    it.
 
     store    a torch store for this group alone, for example a PrefixStore
     rank     rank of this process in the group, from 0
@@ -36,9 +39,10 @@ def create_group(store, rank, size, timeout=TIMEOUT, name="group"):
     timeout  limit for the group's start and for each collective; a timedelta
     name     name of the group in messages
 
-    All members call it.  Returns the type that dist.new_group() returns in this
+    Return a process group of the type that dist.new_group() returns in this
     PyTorch.  End the group with shutdown(), or with abort(), which also ends it
-    at the other members.  Raises SumwireError at every member if one fails."""
+    at the other members.  Raise SumwireError at every member if one fails or is
+    missing after timeout, RuntimeError for a PyTorch before 2.4."""
     if version() < SINCE:
         raise RuntimeError(f"PyTorch {torch.__version__} has no backends written "
                            f"in Python: install {SINCE[0]}.{SINCE[1]} or later")
@@ -56,11 +60,13 @@ def shared_hook(group, bucket):
         model.register_comm_hook(None, sumwire.distributed.shared_hook)
 
     group   the model's process_group; None: the default group
-    bucket  from DDP
+    bucket  from DDP, on the CPU or a CUDA device
 
-    Each bucket leaves as soon as it is ready.  The last one waits for all, as
-    DDP itself would.  Returns torch's future of the averages.  The first call
-    for a bucket moves it to memory that the agent reads and writes."""
+    Return torch's future of the averages.  Each bucket is sent as soon as it
+    is ready; the call for the last one waits for all, as DDP itself would.  The
+    first call for a bucket moves it to memory that the agent reads and writes.
+    Raise SumwireError if an average fails, or if the group has another backend
+    for the device."""
     from sumwire.distributed.ddp import average
     return average(group, bucket)
 

@@ -7,6 +7,15 @@
     hvd.init()
     optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+
+Tensors are dense, of any shape and strides, on the CPU or on a CUDA device.
+Sums take f32, f64, f16, bf16, u8, i8, i32, i64 and bool, whose Sum is a logical
+or; broadcasts take every dtype.  Results are on the tensor's device and have
+its dtype.
+
+Call these functions from one thread, after init().  A job's failure raises
+SumwireError, which is a HorovodInternalError, at all ranks; bad arguments raise
+ValueError or TypeError.
 """
 import sumwire.distributed  # registers the backend "sumwire" with torch
 from sumwire.client import HorovodInternalError, SumwireError

@@ -15,8 +15,15 @@ from sumwire.torch.unsupported import refuse
 
 
 def broadcast_async_(tensor, root_rank, name=None, process_set=None, **more):
-    """Begin to replace tensor by the root's.  Returns a handle for poll and
-    synchronize.  root_rank is a rank of the job, also with a process set."""
+    """Begin to replace tensor by the root's.  Return a handle for poll and
+    synchronize.  Do not read or write the tensor until synchronize returns.
+
+    tensor       dense, of any dtype; the same shape and dtype on all ranks
+    root_rank    a rank of the job, even with a process set
+    name         as in allreduce_async_
+    process_set  as in allreduce_async_
+
+    Raise ValueError if the root does not exist."""
     refuse(more)
     check_root(root_rank, process_set)
     return start(tensor, tensor, root_rank, name, process_set)
@@ -24,7 +31,8 @@ def broadcast_async_(tensor, root_rank, name=None, process_set=None, **more):
 
 def broadcast_async(tensor, root_rank, name=None, process_set=None, **more):
     """Begin a broadcast as broadcast_async_ does, into a new tensor, which
-    synchronize returns."""
+    synchronize returns.  tensor gives its shape, dtype and device, and at the
+    root its content."""
     refuse(more)
     check_root(root_rank, process_set)
     check_dense(tensor)
@@ -97,7 +105,8 @@ class Broadcast(torch.autograd.Function):
 
 
 def broadcast(tensor, root_rank, name=None, process_set=None, **more):
-    """The root's tensor, as a new tensor.  Gradients flow through it."""
+    """Return the root's tensor as a new tensor.  Arguments are those of
+    broadcast_async.  Gradients flow through it: the root gets their average."""
     refuse(more)
     check_dense(tensor)
     if tensor.requires_grad and torch.is_grad_enabled():
@@ -154,8 +163,9 @@ def unpack(data, tensors):
 
 def broadcast_parameters(params, root_rank=0, process_set=None, **more):
     """Replace the tensors of a model.state_dict(), or of
-    model.named_parameters(), by the root's.  Raise ValueError on all ranks if
-    names, shapes or dtypes differ between ranks."""
+    model.named_parameters(), by the root's, and wait for them.  Values that are
+    no tensors stay unchanged.  All ranks call it.  Raise ValueError on all ranks
+    if names, shapes or dtypes differ between ranks."""
     refuse(more)
     check_root(root_rank, process_set)
     named = named_tensors(params)
@@ -176,9 +186,10 @@ def make_gradients(optimizer):
 
 def broadcast_optimizer_state(optimizer, root_rank=0, process_set=None, **more):
     """Replace the optimizer's state and options by the root's.  They may
-    consist of tensors, numbers, strings and None; anything else raises
-    TypeError on all ranks.  An optimizer without state also gets gradients of
-    zeros."""
+    consist of tensors, numbers, strings, None, and dicts, lists and tuples of
+    these; anything else raises TypeError on all ranks.  Nothing is unpickled.
+    An optimizer without state also gets gradients of zeros.  All ranks call
+    it."""
     refuse(more)
     check_root(root_rank, process_set)
     if not optimizer.state:

@@ -16,14 +16,16 @@ def check_version(version):
 def push_pull_async_inplace(tensor, average=True, name=None, version=0,
                             priority=0):
     """Begin to replace tensor by its average, or sum, over all ranks, as
-    allreduce_async_ does.  Returns a handle."""
+    allreduce_async_ does.  Return a handle.  version must be 0; the highest
+    priority is sent first, and 0 is the highest."""
     check_version(version)
     return allreduce_async_(tensor, average, name, priority=max(0, -priority))
 
 
 def push_pull_async(tensor, average=True, name=None, version=0, priority=0):
     """Begin the average, or sum, of tensor over all ranks in a new tensor, as
-    allreduce_async does.  Returns a handle."""
+    allreduce_async does.  Return a handle.  Other arguments are those of
+    push_pull_async_inplace."""
     check_version(version)
     return allreduce_async(tensor, average, name, priority=max(0, -priority))
 

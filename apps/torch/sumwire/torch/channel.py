@@ -189,10 +189,10 @@ class Refused:
 
 
 def broadcast_object(obj=None, root_rank=0, name=None, process_set=None, **more):
-    """Return the root's object, on all ranks.  The object travels pickled, and
-    a pickle can execute code: call it only if you trust all ranks of the job.
-    If the object cannot be pickled, all ranks raise TypeError.  name is
-    ignored."""
+    """Return the root's object on all ranks; other ranks' obj is ignored.  The
+    object travels pickled, and a pickle can execute code: call it only if you
+    trust all ranks of the job.  If the object cannot be pickled, all ranks raise
+    TypeError.  All ranks call it; name is ignored."""
     refuse(more)
     check_root(root_rank, process_set)
     is_root = current().rank == root_rank

@@ -9,7 +9,8 @@ class Compressor:
     """Derive from this class to write your own compression:
 
         compress(tensor)             returns (smaller tensor, context)
-        decompress(tensor, context)  returns the tensor, from a sum of them
+        decompress(tensor, context)  returns the tensor from the sum of the
+                                     smaller ones
 
     The servers add the smaller tensors of all ranks.  Therefore compress() must
     return one shape and dtype, on all ranks, for all tensors of one shape and

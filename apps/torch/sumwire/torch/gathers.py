@@ -60,8 +60,16 @@ def row_size(tensor):
 
 def allgather_async(tensor, name=None, process_set=None):
     """Begin to concatenate the tensors of all ranks, in rank order, along the
-    first dimension.  Only the size of that dimension may differ between ranks.
-    Returns a handle for poll and synchronize."""
+    first dimension.  Return a handle; synchronize returns a new tensor of shape
+    (rows of all ranks, ...).
+
+    tensor       dense, with at least one dimension; only the size of the first
+                 one may differ between ranks
+    name         name of the call, the same on all ranks
+    process_set  as in allreduce_async_
+
+    All ranks make these calls in the same order.  Raise ValueError for a tensor
+    without dimensions, TypeError for a sparse one."""
     check_rows("allgather", tensor)
     members, width = members_of(process_set), row_size(tensor)
     flat = to_send(tensor, tensor.dtype)
@@ -100,7 +108,7 @@ def needs_grad(tensor):
 
 def allgather(tensor, name=None, process_set=None):
     """Return the tensors of all ranks, concatenated in rank order along the
-    first dimension.  Gradients flow through it."""
+    first dimension, as allgather_async does.  Gradients flow through it."""
     if needs_grad(tensor):
         return Allgather.apply(tensor, name, process_set)
     return ops.synchronize(allgather_async(tensor, name, process_set))
@@ -141,9 +149,17 @@ def check_splits(tensor, splits, n):
 
 
 def alltoall_async(tensor, splits=None, name=None, process_set=None):
-    """Begin to send rows of the tensor to each rank, in rank order: splits[i]
-    rows to the i-th rank, or equal parts without splits.  Returns a handle; its
-    synchronize returns (tensor, received splits)."""
+    """Begin to send rows of the tensor to each rank, in rank order.  Return a
+    handle; synchronize returns (tensor of the received rows in rank order,
+    received splits).
+
+    tensor  dense, with at least one dimension
+    splits  number of rows for each rank, a list or an i32 tensor; its sum is at
+            most the number of rows.  None: equal parts.  The received splits
+            are an i32 tensor on the CPU: the number of rows from each rank
+
+    All ranks make these calls in the same order.  Raise ValueError for splits
+    that do not fit the tensor."""
     check_rows("alltoall", tensor)
     members, width = members_of(process_set), row_size(tensor)
     splits = check_splits(tensor, splits, members.n)
@@ -219,8 +235,16 @@ def split_rows(rows, n):
 def reducescatter_async(tensor, op=Average, name=None, prescale_factor=1.0,
                         postscale_factor=1.0, process_set=None,
                         compression=Compression.none):
-    """Begin to reduce the tensor over all ranks; each rank gets its part of the
-    rows, as split_rows() says.  Returns a handle for poll and synchronize."""
+    """Begin to reduce the tensor over all ranks, and give each rank a part of
+    the rows.  Return a handle; synchronize returns a new tensor of shape (rows
+    of this rank, ...).  Of R rows and N ranks, each rank gets R // N rows, and
+    the first R % N ranks get one more.
+
+    tensor  dense, with at least one dimension; the same shape on all ranks
+    op      Average, Sum, Min, Max or Product
+
+    Other arguments are those of allreduce_async_.  All ranks make these calls
+    in the same order."""
     check_rows("reducescatter", tensor)
     members, op = members_of(process_set), choose_op(None, op)
     dtype_name(tensor.dtype, name or "tensor")
@@ -343,8 +367,8 @@ def grouped_allgather(tensors, name=None, process_set=None):
 
 
 def grouped_reducescatter_async(tensors, op=Average, name=None, **rest):
-    """Begin a reducescatter of each tensor.  Returns one handle for all; its
-    synchronize returns the list."""
+    """Begin a reducescatter of each tensor.  Return one handle; synchronize
+    returns a list.  Arguments are those of reducescatter_async."""
     return ops.hold(Several([
         reducescatter_async(t, op, each_name(name, i), **rest)
         for i, t in enumerate(tensors)]))
@@ -389,9 +413,11 @@ class SparseSum:
 
 
 def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
-    """Begin the average, or sum, of a sparse (COO) tensor over all ranks.  The
-    result is sparse and not coalesced.  Returns a handle; synchronize(handle)
-    and handle() both wait for the result."""
+    """Begin the average, or sum, of a sparse (COO) tensor over all ranks.
+    Return a handle; synchronize(handle) and handle() both wait, and return a
+    sparse tensor that is not coalesced: it has the entries of all ranks.  The
+    number of entries may differ between ranks, the shape may not.  op is
+    Average or Sum.  Raise TypeError for a dense tensor."""
     if not isinstance(tensor, torch.Tensor) or \
             tensor.layout != torch.sparse_coo:
         raise TypeError("sparse_allreduce takes a torch.Tensor that is sparse "
@@ -402,6 +428,6 @@ def sparse_allreduce_async(tensor, name=None, op=Average, process_set=None):
 
 
 def sparse_allreduce(tensor, name=None, op=Average, process_set=None):
-    """Return the average, or sum, of a sparse (COO) tensor over all ranks.  The
-    result is sparse and not coalesced."""
+    """Return the average, or sum, of a sparse (COO) tensor over all ranks, as
+    sparse_allreduce_async does."""
     return sparse_allreduce_async(tensor, name, op, process_set)()

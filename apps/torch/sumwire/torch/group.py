@@ -124,23 +124,24 @@ def start(tensors, outputs, average, name, op, prescale_factor=1.0,
 
 
 def grouped_allreduce_async_(tensors, average=None, name=None, op=None, **rest):
-    """Begin to replace tensors by their averages over all ranks, or by the
-    results of op.  Returns one handle for all; its synchronize returns the
-    list.  All ranks begin new groups in the same order.  Other arguments are
-    those of allreduce_async_."""
+    """Begin to replace tensors, a list, by their averages over all ranks, or by
+    the results of op.  Return one handle; synchronize returns the list.  The
+    tensors may differ in shape, dtype and device.  All ranks begin groups with
+    a new name or content in the same order.  Other arguments are those of
+    allreduce_async_."""
     return start(tensors, tensors, average, name, op, **rest)
 
 
 def grouped_allreduce_async(tensors, average=None, name=None, op=None, **rest):
     """Begin a grouped allreduce as grouped_allreduce_async_ does, into new
-    tensors, which synchronize returns."""
+    tensors.  synchronize returns them as a list."""
     outputs = [torch.empty_like(t, requires_grad=False) for t in tensors]
     return start(tensors, outputs, average, name, op, **rest)
 
 
 def grouped_allreduce_(tensors, *args, **kwargs):
     """Replace tensors by their averages over all ranks, or by the results of
-    op, and return them."""
+    op, and return them.  Arguments are those of grouped_allreduce_async_."""
     return ops.synchronize(grouped_allreduce_async_(tensors, *args, **kwargs))
 
 
@@ -165,8 +166,9 @@ class GroupedAllreduce(torch.autograd.Function):
 
 
 def grouped_allreduce(tensors, average=None, name=None, op=None, **rest):
-    """Return the averages of tensors over all ranks, or the results of op, as
-    new tensors.  Gradients flow through it if op is Average or Sum."""
+    """Return the averages of tensors over all ranks, or the results of op, as a
+    list of new tensors.  Arguments are those of grouped_allreduce_async_.
+    Gradients flow through it if op is Average or Sum."""
     options = {"average": average, "name": name, "op": op, **rest}
     for t in tensors:
         ops.check_tensor(t)

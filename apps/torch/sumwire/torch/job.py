@@ -199,9 +199,10 @@ def current():
 
 def init(agent=None, process_sets=None, **more):
     """Join the job through the agent of this machine, and return when all ranks
-    have joined.  Raise SumwireError if that fails.  A second call does nothing.
+    have joined.  A second call does nothing.  Raise SumwireError if no agent
+    listens, or if ranks are missing after SUMWIRE_OPEN_TIMEOUT seconds (60).
 
-    agent         the agent's socket; default $SUMWIRE_AGENT, otherwise
+    agent         path of the agent's socket; default $SUMWIRE_AGENT, otherwise
                   agent.sock in the directory where agents put it
     process_sets  a list of ProcessSets to add, equal on all ranks; or "dynamic"
                   as in Horovod, which adds none"""
@@ -217,8 +218,9 @@ def init(agent=None, process_sets=None, **more):
 
 
 def shutdown():
-    """Finish all postponed updates, and leave the job.  Gradients that lie in
-    shared memory stay readable.  Without a job, do nothing."""
+    """Finish all postponed updates, and leave the job.  Gradients in shared
+    memory stay readable.  Without a job, do nothing.  The end of the program
+    calls it, unless an exception ends the program."""
     global _job
     if _job is not None:
         job, _job = _job, None
@@ -235,14 +237,15 @@ def end():
 
 
 def is_initialized():
+    """Return True between init() and shutdown()."""
     return _job is not None
 
 
 def start_timeline(file_path, mark_cycles=False):
     """Write a Chrome trace of this process's sums to file_path, until
     stop_timeline().  As in Horovod, only rank 0 writes, unless the path contains
-    %r, which stands for the rank.  mark_cycles changes nothing: sumwire has no
-    cycles."""
+    %r, which stands for the rank.  Raise ValueError if a trace is being written.
+    mark_cycles changes nothing: sumwire has no cycles."""
     client = current().client
     if client.timeline:
         raise ValueError(f"a timeline is written to {client.timeline.path}: call "

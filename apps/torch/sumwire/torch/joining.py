@@ -289,21 +289,21 @@ class Joins:
         kind = told["kind"]
         if kind not in SERVE:
             raise SumwireError("SW_EPROTO", f"join: rank {self.turns.leader} "
-                               f"calls an operation unknown to this rank, "
-                               f"{kind}: all ranks need the same release of "
-                               f"sumwire")
+                               f"calls an operation that a joined rank cannot "
+                               f"take part in ({kind}): use shorter names, and "
+                               f"one release of sumwire on all ranks")
         each = SERVE[kind](told)
         if each is not None and each not in self.served:
             self.served.append(each)
 
 
 def join(device=None):
-    """Declare that this rank has run out of data, and return the rank that
-    joined last, after all ranks have called join().  Until then this rank adds
-    zeros to the sums of the other ranks.  They can call allreduce, with Average
-    or Sum, and step() of a DistributedOptimizer; other operations raise an
-    error.  Averages are over all ranks, including joined ones.  device is
-    accepted for Horovod and ignored."""
+    """Declare that this rank has run out of data, wait until all ranks have
+    called join(), and return the rank that joined last.  Until then this rank
+    adds zeros to the sums of the other ranks.  They can call allreduce, with
+    Average or Sum, and step() of a DistributedOptimizer; other operations raise
+    SumwireError.  Averages are over all ranks, including joined ones.  device
+    is accepted for Horovod and ignored."""
     del device
     from sumwire.torch.job import current
     job = current()

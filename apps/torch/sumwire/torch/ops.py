@@ -354,8 +354,8 @@ def open_call(handle):
 
 
 def poll(handle):
-    """Return True if synchronize(handle) would return, or raise an error, at
-    once.  Does not wait for the result."""
+    """Return True if synchronize(handle) would return or raise an error at
+    once.  Do not wait.  Raise ValueError if the handle has ended."""
     return open_call(handle).is_done()
 
 
@@ -367,8 +367,9 @@ def take_call(handle):
 
 
 def synchronize(handle):
-    """Wait for an operation, and return its result.  Raise SumwireError if the
-    operation failed.  The handle ends in both cases."""
+    """Wait for an operation, and return its result: a tensor, or a list for a
+    grouped operation.  Raise SumwireError if the operation failed, ValueError
+    if the handle has ended.  The handle ends in all cases."""
     call = take_call(handle)
     call.close()
     return call.finish()
@@ -378,19 +379,25 @@ def allreduce_async_(tensor, average=None, name=None, op=None,
                      prescale_factor=1.0, postscale_factor=1.0, priority=0,
                      compression=Compression.none, process_set=None, **more):
     """Begin to replace tensor by its average over all ranks, or by the result
-    of op.  Returns a handle for poll and synchronize.  Until synchronize
-    returns, the tensor must not be read or written.
+    of op.  Return a handle, an int, for poll and synchronize.  Do not read or
+    write the tensor until synchronize returns.
 
-    name         names the tensor, equally on all ranks; calls without a name
-                 are matched by their order
-    op           Average, Sum, Min, Max or Product
-    priority     order of sending for a new name; 0 is the most urgent
-    process_set  the ProcessSet whose members make this call; None: all ranks.
-                 Calls of a process set, and calls with Min, Max or Product,
-                 are matched by their order
+    tensor           dense, of any shape
+    average          False: Sum; pass either average or op
+    name             name of the tensor, the same on all ranks; calls without a
+                     name are matched by their order
+    op               Average (default), Sum, Min, Max or Product
+    prescale_factor  factor for each rank's tensor before the sum
+    postscale_factor factor for the result
+    priority         urgency of a new name; 0 is the most urgent
+    compression      Compression.none, .fp16 or .bf16: dtype on the wire
+    process_set      the ProcessSet whose members make this call; None: all
+                     ranks.  Calls of a process set, and calls with Min, Max or
+                     Product, are matched by their order
 
-    All ranks pass the same shape, dtype and arguments; otherwise the call
-    fails with SumwireError on all of them."""
+    If ranks pass different shapes, dtypes or arguments, synchronize raises
+    SumwireError (SW_EMISMATCH) on all of them.  Raise ValueError if the name is
+    in use, TypeError for a tensor that cannot be summed."""
     refuse(more)
     return start(tensor, tensor, name, choose_op(average, op), priority,
                  compression, prescale_factor, postscale_factor, process_set)
@@ -400,7 +407,8 @@ def allreduce_async(tensor, average=None, name=None, op=None,
                     prescale_factor=1.0, postscale_factor=1.0, priority=0,
                     compression=Compression.none, process_set=None, **more):
     """Begin an allreduce as allreduce_async_ does, into a new tensor, which
-    synchronize returns.  The tensor itself stays unchanged."""
+    synchronize returns.  The tensor stays unchanged; do not write it until
+    synchronize returns."""
     refuse(more)
     check_tensor(tensor)
     return start(tensor, torch.empty_like(tensor, requires_grad=False), name,
@@ -441,8 +449,9 @@ class Allreduce(torch.autograd.Function):
 def allreduce(tensor, average=None, name=None, compression=Compression.none,
               op=None, prescale_factor=1.0, postscale_factor=1.0, **rest):
     """Return the average of tensor over all ranks, or the result of op, as a
-    new tensor.  Arguments are those of allreduce_async, in Horovod's order.
-    Gradients flow through it if op is Average or Sum."""
+    new tensor.  Arguments are those of allreduce_async_, in Horovod's order;
+    compression may also be a Compressor of your own.  Gradients flow through it
+    if op is Average or Sum; with another op, backward() raises RuntimeError."""
     options = {"average": average, "name": name, "compression": compression,
                "op": op, "prescale_factor": prescale_factor,
                "postscale_factor": postscale_factor, **rest}
@@ -458,7 +467,7 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none,
 
 def barrier(process_set=None, **more):
     """Wait until all ranks, or all members of a process set, have called
-    barrier."""
+    barrier.  Raise SumwireError if one of them fails."""
     refuse(more)
     allreduce_(torch.zeros(1, dtype=torch.int32), op=Sum, name="barrier",
                process_set=process_set)

@@ -215,9 +215,9 @@ def choose_crossing(base, wanted, hierarchical):
     """Return the argument cross_barrier; for None, return what the
     environment says, for classes that can."""
     if wanted and hierarchical:
-        raise ValueError("cross_barrier=True updates layers as their sums come "
-                         "back, which hierarchical sums do all at once: leave "
-                         "one of the two out")
+        raise ValueError("cross_barrier=True updates each layer when its sum "
+                         "arrives, but hierarchical sums arrive all at once: "
+                         "leave one of the two out")
     if wanted and not can_cross(base):
         raise ValueError(
             f"cross_barrier=True: {base.__name__} is not one of torch.optim's "
@@ -246,7 +246,11 @@ def DistributedOptimizer(optimizer, named_parameters=None,
     """Return a new optimizer, whose step() uses the gradients of all ranks.
 
     The new optimizer is an object of a subclass of the optimizer's class.  It
-    shares groups and state with the old one; use only the new one.
+    shares groups and state with the old one; use only the new one.  Its
+    backward hooks send gradients as soon as they are ready.  step() waits for
+    the sums and raises SumwireError if one failed.  parameter.grad is then in
+    shared memory, which the next step overwrites.  All ranks make optimizers
+    with the same parameters and options, in the same order.
 
     named_parameters          model.named_parameters(), for the names in
                               messages
@@ -286,7 +290,9 @@ def DistributedOptimizer(optimizer, named_parameters=None,
                               number of ranks.  None: use SUMWIRE_HIERARCHICAL
     process_set               a ProcessSet: only its members sum their gradients,
                               in step(); other ranks step with their own
-    """
+
+    Raise ValueError for options that exclude each other, TypeError for anything
+    that is no optimizer."""
     refuse(more)
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise TypeError(f"expected a torch.optim.Optimizer, not a "

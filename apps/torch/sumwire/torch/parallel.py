@@ -16,11 +16,12 @@ from sumwire.torch.staging import stage_of
 
 class DistributedDataParallel(torch.nn.Module):
     """Wrap a module.  When backward() returns, the gradients are averages over
-    all ranks, so any optimizer can use them.
+    all ranks, so any optimizer can use them.  All ranks build the same module;
+    otherwise the constructor raises ValueError on all of them.
 
     device_ids         at most one device, as in torch; not needed
     broadcast_buffers  send the root's buffers to all ranks before each forward
-                       in training
+                       pass in training
     compression        Compression.none, .fp16 or .bf16
     sparse_as_dense    as in DistributedOptimizer
     root_rank          all ranks start with this rank's parameters and buffers
@@ -90,12 +91,17 @@ class Bucket(ops.Call):
 
 
 def allreduce_hook(state, bucket):
-    """Average a bucket of torch's DistributedDataParallel.  Register it so:
+    """Average a bucket of torch's DistributedDataParallel.  Register it on
+    every rank:
 
         ddp.register_comm_hook(None, sumwire.torch.allreduce_hook)
 
-    state is None, Compression.fp16 or Compression.bf16.  Each bucket leaves as
-    soon as it is ready.  The last bucket waits for all, as torch would."""
+    state   None, or Compression.fp16 or .bf16: dtype on the wire
+    bucket  from DDP, which calls the hook in its backward pass
+
+    Return torch's future of the averages, in the bucket's own buffer.  Each
+    bucket is sent as soon as it is ready; the call for the last one waits for
+    all, and raises the first SumwireError."""
     job, buffer = current(), bucket.buffer()
     if bucket.index() == 0:
         finish_buckets(job)  # left over if an error ended the previous pass

@@ -9,9 +9,13 @@ from sumwire.torch.members import Members
 
 
 class ProcessSet:
-    """Name some ranks of the job, in ascending order.  Pass the set to init()
-    or add_process_set() first, then to operations as process_set.  Methods
-    raise ValueError while the set is not part of the current job."""
+    """Name some ranks of the job.  ranks is a list, tuple or range of at least
+    one rank.  Pass the set to init() or add_process_set() first, then to
+    operations as process_set.  Only members call operations of the set.
+    Methods raise ValueError while the set is not part of the current job.
+
+    ranks           ranks of the members, in ascending order
+    process_set_id  number of the set in the job; None while it is not added"""
 
     def __init__(self, ranks):
         if isinstance(ranks, range):
@@ -144,8 +148,8 @@ def add_process_set(process_set):
 
 
 def remove_process_set(process_set):
-    """Remove a process set from the job.  All ranks of the job call it.
-    Returns False if the set is unknown or is global_process_set."""
+    """Remove a process set from the job, and return True.  Return False if the
+    set is unknown or is global_process_set.  All ranks of the job call it."""
     if process_set is global_process_set:
         return False
     known, number = sets(), process_set.process_set_id
@@ -158,7 +162,8 @@ def remove_process_set(process_set):
 
 
 def get_process_set_ids_and_ranks():
-    """Return the ranks of each process set by number; set 0 has all ranks."""
+    """Return a dict from the number of each process set to its list of ranks;
+    set 0 has all ranks."""
     return {0: global_process_set.ranks,
             **{number: s.ranks for number, s in sets().items()}}
 
