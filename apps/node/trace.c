@@ -12,11 +12,14 @@
 #include "pmd/host/daemons.h"
 
 enum {
-	RING = 1 << 16,       /* events */
+	RING = 1 << 17,       /* events */
 	FRAME_RING = 1 << 19, /* entries of frames */
-	FAST_MS = 2,          /* between two reads of the rings */
-	ROUNDS = 16,          /* rounds over all lcores in one read */
-	NOTES = 256,          /* most notes taken from processes in one read */
+	/* between two reads of the rings: by how full they are */
+	FAST_MS = 2,
+	SLOW_MS = 16,
+	ROUNDS = 16, /* rounds over all lcores in one read */
+	/* most notes taken from processes in one round: an eighth of a ring */
+	NOTES = SW_EDGE_NOTES / 8,
 	/* for a reader's request, and for it to read the rest */
 	PATIENCE_MS = 5000
 };
@@ -194,11 +197,17 @@ static void drop_tracers(struct sw_trace *t)
 	}
 }
 
+/* Return the entries of an lcore's ring. */
+static uint32_t ring_of(const struct sw_trace_ask *ask)
+{
+	return ask->kind == SW_TRACE_ASK_FRAMES ? FRAME_RING : RING;
+}
+
 static struct sw_tracer *new_tracer(
 	const struct sw_daemon *d, const struct sw_poller *p)
 {
 	const struct sw_trace_ask *ask = &d->trace.ask;
-	uint32_t ring = ask->kind == SW_TRACE_ASK_FRAMES ? FRAME_RING : RING;
+	uint32_t ring = ring_of(ask);
 	size_t n =
 		sizeof(struct sw_tracer) + SW_SPSC_BYTES(ring, SW_TRACE_ENTRY);
 	struct sw_tracer *t = aligned_alloc(64, (n + 63) / 64 * 64);
@@ -235,6 +244,7 @@ static void begin(struct sw_daemon *d)
 		}
 	}
 	t->began_ns = sw_now_ns();
+	t->read_ms = FAST_MS;
 	t->n_unnoted = 0;
 	put_hello(d);
 	if (t->ask.kind == SW_TRACE_ASK_FRAMES)
@@ -388,6 +398,7 @@ static bool pump_notes(struct sw_trace *t)
 		sw_feed_room(&t->feed) < 2 * SW_TRACE_BLOCK_MAX)
 		return false;
 	n = sw_host_take_notes(t->host, notes, NOTES, &t->n_unnoted);
+	t->n_noted += n;
 	now_ns = sw_now_ns();
 	for (uint32_t i = 0; i < n; i++)
 		n_good += note_event(t, now_ns, &notes[i], &events[n_good]);
@@ -437,11 +448,39 @@ static void finish(struct sw_daemon *d)
 		end(d);
 }
 
+/* Return how full the fullest lcore's ring is, in eighths. */
+static uint32_t eighths_full(const struct sw_daemon *d)
+{
+	const struct sw_trace *t = &d->trace;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < d->n_lcores; i++) {
+		uint32_t n = sw_spsc_used(&t->tracers[i]->from);
+
+		most = n > most ? n : most;
+	}
+	return most / (ring_of(&t->ask) / 8);
+}
+
+/* Choose when to read next: rarely, because each read wakes this thread and the
+ * reader, which may share the lcores' cores, but before a ring is full.
+ * @eighths  how full the fullest ring was */
+static void choose_ms(struct sw_trace *t, uint32_t eighths)
+{
+	if (eighths >= 4)
+		t->read_ms = FAST_MS;
+	else if (eighths >= 2 && t->read_ms > FAST_MS)
+		t->read_ms /= 2;
+	else if (!eighths && t->read_ms < SLOW_MS)
+		t->read_ms *= 2;
+}
+
 void sw_trace_poll(struct sw_daemon *d)
 {
 	static const struct sw_trace_block busy = {.kind = SW_TRACE_BUSY};
 	struct sw_trace *t = &d->trace;
 	bool has_more = true;
+	uint32_t eighths;
 
 	if (sw_feed_begin(&t->feed, &busy, sizeof(busy)))
 		t->ask_by_ns = sw_now_ns() + PATIENCE_MS * SW_MS;
@@ -449,6 +488,8 @@ void sw_trace_poll(struct sw_daemon *d)
 		await_ask(d);
 	if (!t->is_on)
 		return;
+	eighths = eighths_full(d);
+	t->n_noted = 0;
 	for (uint32_t r = 0; r < ROUNDS && has_more; r++) {
 		has_more = false;
 		for (uint16_t i = 0; i < d->n_lcores; i++)
@@ -456,6 +497,9 @@ void sw_trace_poll(struct sw_daemon *d)
 		has_more |= pump_notes(t);
 		(void)sw_feed_send(&t->feed);
 	}
+	if (t->n_noted / NOTES > eighths)
+		eighths = t->n_noted / NOTES;
+	choose_ms(t, eighths);
 	if (!t->end_by_ns && sw_feed_is_over(&t->feed)) {
 		t->end_by_ns = sw_now_ns() + PATIENCE_MS * SW_MS;
 		order(d, false);
@@ -470,10 +514,10 @@ void sw_trace_poll(struct sw_daemon *d)
 
 uint32_t sw_trace_wait_ms(const struct sw_daemon *d, uint32_t ms)
 {
-	const struct sw_feed *f = &d->trace.feed;
-	uint32_t most = sw_feed_room(f) < SW_FEED_BYTES ? 1 : FAST_MS;
+	const struct sw_trace *t = &d->trace;
+	uint32_t most = t->is_on && !t->end_by_ns ? t->read_ms : FAST_MS;
 
-	return sw_feed_has_reader(f) && ms > most ? most : ms;
+	return sw_feed_has_reader(&t->feed) && ms > most ? most : ms;
 }
 
 void sw_trace_close(struct sw_daemon *d)

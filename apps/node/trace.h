@@ -31,8 +31,10 @@ struct sw_trace {
 	bool is_on;                               /* tracers exist */
 	/* the reader has the end mark */
 	bool has_said_end;
+	uint32_t read_ms; /* between two reads of the rings */
 	uint64_t began_ns;
 	uint64_t end_by_ns; /* deadline for the end; 0: the recording runs */
+	uint32_t n_noted;   /* notes that the last read took */
 	uint32_t n_unnoted; /* notes lost by full rings of processes */
 	_Atomic bool is_recording; /* order to the lcores: record */
 };

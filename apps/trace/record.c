@@ -24,6 +24,8 @@
 enum {
 	DAEMONS = 64,
 	POLL_MS = 50,
+	LULL_MS = 20, /* between two reads that take less than LULL_BYTES */
+	LULL_BYTES = SW_TRACE_BLOCK_MAX,
 	LAST_MS = 5000, /* wait for the daemons to send the rest */
 	BUFFER = 2 * (SW_TRACE_BLOCK_MAX + (int)sizeof(struct sw_trace_block))
 };
@@ -137,13 +139,14 @@ static void take_blocks(struct recording *rec, struct source *s)
 	}
 }
 
-static void take_records(struct recording *rec, struct source *s)
+/* Return how many bytes came. */
+static size_t take_records(struct recording *rec, struct source *s)
 {
 	ssize_t n = read(s->fd, s->buffer + s->n, BUFFER - s->n);
 	char why[80];
 
 	if (n < 0 && errno == EINTR)
-		return;
+		return 0;
 	if (n <= 0) {
 		snprintf(why, sizeof(why),
 			s->has_begun
@@ -154,10 +157,11 @@ static void take_records(struct recording *rec, struct source *s)
 			rec->r->verb);
 		fail(rec, s, why);
 		drop(rec, s);
-		return;
+		return 0;
 	}
 	s->n += (size_t)n;
 	take_blocks(rec, s);
+	return (size_t)n;
 }
 
 /* Return whether the user named the daemon. */
@@ -210,9 +214,14 @@ static void open_one(struct recording *rec, const struct sw_found_daemon *d)
 
 /* --- until the end --- */
 
+/* Read what has come.  The daemons' sockets hold what comes during a lull; to
+ * wake for each of their sends would take time from lcores that share a core.
+ */
 static void poll_all(struct recording *rec)
 {
+	static const struct timespec lull = {.tv_nsec = LULL_MS * SW_MS};
 	struct pollfd polls[DAEMONS];
+	size_t most = 0, n;
 
 	for (uint32_t i = 0; i < rec->n; i++)
 		polls[i] =
@@ -220,8 +229,12 @@ static void poll_all(struct recording *rec)
 	if (poll(polls, rec->n, POLL_MS) <= 0)
 		return;
 	for (uint32_t i = 0; i < rec->n; i++)
-		if (polls[i].revents)
-			take_records(rec, &rec->all[i]);
+		if (polls[i].revents) {
+			n = take_records(rec, &rec->all[i]);
+			most = n > most ? n : most;
+		}
+	if (most < LULL_BYTES && rec->n_open)
+		nanosleep(&lull, NULL);
 }
 
 /* Read everything that the daemons still send after the order to end. */

@@ -135,6 +135,14 @@ static inline int sw_spsc_take(struct sw_spsc *s, void *entries, uint32_t n)
 	return there;
 }
 
+/* sw_spsc_used - return how many entries there are to take (consumer); more
+ * than its size if the producer's index is impossible. */
+static inline uint32_t sw_spsc_used(const struct sw_spsc *s)
+{
+	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) -
+	       s->own;
+}
+
 /* sw_spsc_is_empty - return whether the ring has no entry to take.  False also
  * for an impossible producer's index: the next take reports it. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
