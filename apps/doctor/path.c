@@ -20,8 +20,10 @@
 #define PROBE_NS (70 * MS)   /* wait for the answer to a probe of a size */
 #define PING_NS  (100 * MS)  /* wait for the answer to a ping */
 #define LOAD_NS  (1000 * MS) /* duration of the load test */
-/* wait for an answer under load; then it is lost */
+/* An answer this late leaves its place in the window.  It is lost if it has not
+ * come REST_NS after the last request: a busy machine answers late. */
 #define LATE_NS (500 * MS)
+#define REST_NS (2000 * MS)
 #define IDLE_NS (1000 * MS) /* duration of the idle test */
 #define TCP_NS  (1000 * MS) /* wait for any answer of the host's TCP */
 /* round trips this long: the network is not local */
@@ -38,6 +40,9 @@ enum {
 	WINDOW_MAX = 32,
 	SAMPLES = 16384,
 	LOAD_PER_SECOND = 10000, /* half of the other end's limit */
+	/* After a pause fewer requests make up for it than the other end
+	 * answers at once. */
+	LOAD_BURST = 500,
 };
 
 struct path {
@@ -125,17 +130,17 @@ static bool take_echo(
 	return false;
 }
 
-/* Receive the answer to request @number within @ns.  Returns false if it did
- * not arrive. */
-static bool take_of(
-	struct path *p, uint64_t ns, uint32_t number, struct sw_echo *out)
+/* Receive the answer to one of requests @first to @last within @ns.  Returns
+ * false if none arrived. */
+static bool take_of(struct path *p, uint64_t ns, uint32_t first, uint32_t last,
+	struct sw_echo *out)
 {
 	uint64_t end_ns = sw_now_ns() + ns, now_ns;
 	uint32_t n;
 
 	while ((now_ns = sw_now_ns()) < end_ns)
 		if (take_echo(p, end_ns - now_ns, out, &n) &&
-			out->number == number)
+			out->number - first <= last - first)
 			return true;
 	return false;
 }
@@ -249,10 +254,12 @@ static bool passes(struct path *p, enum sw_echo_kind kind, uint32_t mtu)
 {
 	struct sw_echo e;
 
+	uint32_t first = p->number + 1;
+
 	for (uint32_t i = 0; i < PROBES; i++) {
 		uint32_t number = ask(p, kind, mtu - p->heads);
 
-		if (number && take_of(p, PROBE_NS, number, &e))
+		if (number && take_of(p, PROBE_NS, first, number, &e))
 			return true;
 	}
 	return false;
@@ -318,39 +325,96 @@ static void check_mtu(struct path *p)
 
 /* --- round trips --- */
 
-static double at(double *sorted, uint32_t n, double part)
+static double at(const double *sorted, uint32_t n, double part)
 {
 	uint32_t i = (uint32_t)(part * n);
 
 	return sorted[i < n ? i : n - 1];
 }
 
-static void check_idle(struct path *p)
+/* Requests and their answers, also late ones. */
+struct tally {
+	uint32_t first, n_sent, n_back;
+	uint64_t sent_ns[SAMPLES]; /* 0: answered */
+	double us[SAMPLES];        /* round trips */
+};
+
+/* Send a request.  Returns its number; 0: it could not be sent. */
+static uint32_t tally_ask(struct path *p, struct tally *t, uint32_t bytes)
 {
-	double us[PINGS];
-	uint32_t n = 0, sent = 0;
+	uint64_t now_ns = sw_now_ns();
+	uint32_t number = ask(p, SW_ECHO_ASK, bytes);
+
+	if (!t->n_sent)
+		t->first = number;
+	if (number && number - t->first < SAMPLES) {
+		t->sent_ns[number - t->first] = now_ns;
+		t->n_sent++;
+	}
+	return number;
+}
+
+/* Receive an answer within @ns.  Returns its number; 0: none arrived. */
+static uint32_t tally_take(struct path *p, struct tally *t, uint64_t ns)
+{
+	struct sw_echo e;
+	uint32_t n, i;
+
+	if (!take_echo(p, ns, &e, &n))
+		return 0;
+	i = e.number - t->first;
+	if (i < SAMPLES && t->sent_ns[i]) {
+		t->us[t->n_back++] =
+			(double)(sw_now_ns() - t->sent_ns[i]) / 1e3;
+		t->sent_ns[i] = 0;
+	}
+	return e.number;
+}
+
+/* Receive the late answers, and sort the round trips. */
+static void tally_end(struct path *p, struct tally *t)
+{
+	uint64_t end_ns = sw_now_ns() + REST_NS;
+
+	while (t->n_back < t->n_sent && sw_now_ns() < end_ns)
+		tally_take(p, t, MS);
+	sw_sort(t->us, t->n_back);
+}
+
+static void ping(struct path *p, struct tally *t)
+{
 	uint64_t end_ns = sw_now_ns() + IDLE_NS;
-	struct sw_params params;
 
-	while (sent < PINGS && sw_now_ns() < end_ns) {
-		uint64_t from_ns = sw_now_ns();
-		uint32_t number = ask(p, SW_ECHO_ASK, SMALL);
-		struct sw_echo e;
+	while (t->n_sent < PINGS && sw_now_ns() < end_ns) {
+		uint64_t until_ns = sw_now_ns() + PING_NS;
+		uint32_t number = tally_ask(p, t, SMALL);
 
-		sent++;
-		if (number && take_of(p, PING_NS, number, &e))
-			us[n++] = (double)(sw_now_ns() - from_ns) / 1e3;
+		while (number && sw_now_ns() < until_ns &&
+			tally_take(p, t, PING_NS) != number)
+			;
 		usleep(1000);
 	}
+	tally_end(p, t);
+}
+
+static void check_idle(struct path *p, struct tally *t)
+{
+	struct sw_params params;
+	const double *us = t->us;
+	uint32_t n, sent;
+
+	ping(p, t);
+	n = t->n_back;
+	sent = t->n_sent;
 	if (!n) {
 		sw_doctor_wrong(p->r, "round trip", "no job can use this path",
 			"check cables and the load of both machines",
 			"all of %u packets were lost", sent);
 		return;
 	}
-	sw_sort(us, n);
 	sw_params_init(&params);
-	if (at(us, n, 0.5) * 1e3 > (double)FAR_NS)
+	/* The quickest show the network; a busy machine delays the others. */
+	if (at(us, n, 0.1) * 1e3 > (double)FAR_NS)
 		sw_doctor_wrong(p->r, "round trip",
 			"[node] queue fills this path only in part",
 			"raise [node] queue, or use machines that are near",
@@ -358,7 +422,7 @@ static void check_idle(struct path *p)
 			"with "
 			"the default queue",
 			at(us, n, 0.5), at(us, n, 0.99),
-			params.queue_bytes * 8 / at(us, n, 0.5));
+			params.queue_bytes * 8 / at(us, n, 0.1));
 	else if ((sent - n) * 50 > sent)
 		sw_doctor_wrong(p->r, "round trip",
 			"each lost frame waits for a retransmission",
@@ -372,59 +436,53 @@ static void check_idle(struct path *p)
 			at(us, n, 0.5), at(us, n, 0.99), sent - n, sent);
 }
 
-/* Requests in flight.  A request without an answer counts as lost after
- * LATE_NS, because a busy machine may answer late. */
+/* Requests in flight, and when the next may be sent. */
 struct window {
-	uint32_t size, n_sent, n_back;
+	uint32_t size;
+	uint64_t next_ns;
 	uint64_t sent_ns[WINDOW_MAX];
-	uint32_t number[WINDOW_MAX];
-	double *us;
+	uint32_t number[WINDOW_MAX]; /* 0: free */
 };
 
-static void window_fill(struct path *p, struct window *w, uint64_t from_ns)
+static void window_fill(struct path *p, struct window *w, struct tally *t)
 {
+	const uint64_t gap_ns = 1000 * MS / LOAD_PER_SECOND;
+
 	for (uint32_t i = 0; i < w->size; i++) {
 		uint64_t now_ns = sw_now_ns();
 
 		if (w->number[i] && now_ns - w->sent_ns[i] < LATE_NS)
 			continue;
-		if (w->n_sent >= SAMPLES ||
-			w->n_sent >= 1 + (now_ns - from_ns) * LOAD_PER_SECOND /
-						     (1000 * MS))
+		if (t->n_sent >= SAMPLES || now_ns < w->next_ns)
 			return;
-		w->number[i] = ask(p, SW_ECHO_ASK, p->mtu - p->heads);
+		if (now_ns - w->next_ns > LOAD_BURST * gap_ns)
+			w->next_ns = now_ns - LOAD_BURST * gap_ns;
+		w->next_ns += gap_ns;
+		w->number[i] = tally_ask(p, t, p->mtu - p->heads);
 		w->sent_ns[i] = now_ns;
-		w->n_sent += w->number[i] != 0;
 	}
 }
 
-static void window_take(struct path *p, struct window *w, uint64_t ns)
+static void window_take(
+	struct path *p, struct window *w, struct tally *t, uint64_t ns)
 {
-	struct sw_echo e;
-	uint32_t n;
+	uint32_t number = tally_take(p, t, ns);
 
-	if (!take_echo(p, ns, &e, &n))
-		return;
-	for (uint32_t i = 0; i < w->size; i++) {
-		if (!w->number[i] || w->number[i] != e.number)
-			continue;
-		w->us[w->n_back++] =
-			(double)(sw_now_ns() - w->sent_ns[i]) / 1e3;
-		w->number[i] = 0;
-	}
+	for (uint32_t i = 0; number && i < w->size; i++)
+		if (w->number[i] == number)
+			w->number[i] = 0;
 }
 
-static void tell_load(struct path *p, struct window *w, double seconds)
+static void tell_load(struct path *p, const struct tally *t, double seconds)
 {
-	uint32_t lost = w->n_sent - w->n_back;
+	uint32_t lost = t->n_sent - t->n_back;
 	double p50 = 0, p99 = 0;
 
-	if (w->n_back) {
-		sw_sort(w->us, w->n_back);
-		p50 = at(w->us, w->n_back, 0.5);
-		p99 = at(w->us, w->n_back, 0.99);
+	if (t->n_back) {
+		p50 = at(t->us, t->n_back, 0.5);
+		p99 = at(t->us, t->n_back, 0.99);
 	}
-	if (lost * 1000 > w->n_sent || !w->n_sent)
+	if (lost * 1000 > t->n_sent || !t->n_sent)
 		sw_doctor_wrong(p->r, "loss",
 			"senders slow down, and each lost frame waits for a "
 			"retransmission",
@@ -432,33 +490,40 @@ static void tell_load(struct path *p, struct window *w, double seconds)
 			"ip -s link, the switch's counters",
 			"%u of %u packets of %u bytes were lost (p50 %.0f us, "
 			"p99 %.0f us)",
-			lost, w->n_sent, p->mtu, p50, p99);
+			lost, t->n_sent, p->mtu, p50, p99);
 	else
 		sw_doctor_ok(p->r, "loss",
 			"%u of %u packets of %u bytes at %.0f Mb/s; p50 %.0f "
 			"us, p99 %.0f us",
-			lost, w->n_sent, p->mtu,
-			(double)w->n_back * p->mtu * 8 / 1e6 / seconds, p50,
+			lost, t->n_sent, p->mtu,
+			(double)t->n_back * p->mtu * 8 / 1e6 / seconds, p50,
 			p99);
 }
 
-static void check_load(struct path *p)
+static void check_load(struct path *p, struct tally *t)
 {
-	struct window w = {.us = malloc(SAMPLES * sizeof(double))};
-	uint64_t from_ns = sw_now_ns(), end_ns = from_ns + LOAD_NS, now_ns;
+	uint64_t from_ns = sw_now_ns(), end_ns = from_ns + LOAD_NS;
+	struct window w = {.next_ns = from_ns};
 
-	if (!w.us)
-		return;
 	w.size = WINDOW_BYTES / p->mtu;
 	w.size = w.size > WINDOW_MAX ? WINDOW_MAX : w.size;
-	while ((now_ns = sw_now_ns()) < end_ns) {
-		window_fill(p, &w, from_ns);
-		window_take(p, &w, MS / 10);
+	while (sw_now_ns() < end_ns) {
+		window_fill(p, &w, t);
+		window_take(p, &w, t, MS / 10);
 	}
-	while (sw_now_ns() < end_ns + LATE_NS && w.n_back < w.n_sent)
-		window_take(p, &w, MS);
-	tell_load(p, &w, (double)LOAD_NS / 1e9);
-	free(w.us);
+	tally_end(p, t);
+	tell_load(p, t, (double)LOAD_NS / 1e9);
+}
+
+/* Run a check with a tally of its own. */
+static void with_tally(
+	struct path *p, void (*check)(struct path *p, struct tally *t))
+{
+	struct tally *t = calloc(1, sizeof(*t));
+
+	if (t)
+		check(p, t);
+	free(t);
 }
 
 /* --- the whole measurement --- */
@@ -480,9 +545,9 @@ static void measure(struct path *p)
 	}
 	sw_doctor_ok(p->r, "UDP", "%s: a doctor answers", p->peer);
 	check_mtu(p);
-	check_idle(p);
+	with_tally(p, check_idle);
 	if (p->mtu)
-		check_load(p);
+		with_tally(p, check_load);
 }
 
 void sw_doctor_path(struct sw_doctor_report *r, const char *peer,

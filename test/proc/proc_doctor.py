@@ -4,6 +4,7 @@
 import contextlib
 import itertools
 import json
+import os
 import signal
 import socket
 import struct
@@ -80,6 +81,30 @@ def test_path():
                    "1400 bytes pass there", "1400 back", "agent0 claims 1500")
         found = from_agent(net, peer(net))
         expect(found, "UDP", "wrong", "nothing listens at that port")
+
+
+def stop_and_go(p):
+    """Let the processes of a group run and stand still by turns until @p ends."""
+    with contextlib.suppress(ProcessLookupError):
+        while p.poll() is None:
+            for number, seconds in (signal.SIGSTOP, 0.4), (signal.SIGCONT, 0.2):
+                os.killpg(p.pid, number)
+                time.sleep(seconds)
+
+
+def test_doctor_that_stands_still():
+    """Answers that wait for a busy doctor are late, not lost. Nor does it ask so
+    fast to make up for it that the other end stops answering."""
+    with Hosts(agents=1, mtu=1500) as net, listening(net, "a"):
+        p = subprocess.Popen([*net.inside("agent0"), rig.sumwire(), "doctor", "--json", peer(net)],
+                             stdout=subprocess.PIPE, start_new_session=True)
+        thread = threading.Thread(target=stop_and_go, args=(p,))
+        thread.start()
+        found = {row["check"]: row for row in json.loads(p.stdout.read())["checks"]}
+        p.wait(rig.START_S)
+        thread.join()
+        for name in "UDP", "MTU", "round trip", "loss":
+            expect(found, name, "ok")
 
 
 def test_way_back_carries_less():
