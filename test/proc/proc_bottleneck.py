@@ -149,14 +149,13 @@ def line(name, mbit, kib, out):
 
 
 def test_beside_a_tcp_flow():
-    """Neither starves. The limits are wide, because other programs may use the
-    machine's cores; without a congestion window the link dropped half of the
-    frames."""
-    out = run(100, 64, flows=1, settle=1, seconds=4)
+    """Neither starves, and few frames are dropped; without a congestion window
+    the link dropped half of them."""
+    out = rig.measured(
+        lambda: run(100, 64, flows=1, settle=1, seconds=4),
+        lambda out: out["drops"] < 0.05 and out["goodput"][0] > 0.1 and
+        out["tcp"][0] > 0.15)
     line("1 TCP flow", 100, 64, out)
-    check(out["drops"] < 0.05, "a few frames are dropped at most")
-    check(out["goodput"][0] > 0.1, "the job goes on")
-    check(out["tcp"][0] > 0.15, "the TCP flow goes on")
 
 
 @rig.is_long

@@ -46,7 +46,7 @@ class Day(Hosts):
         self.said.append(f"{at}$ sumwire {' '.join(args)}\n{p.stdout}")
         return p.stdout
 
-    def named(self, at, pattern, *args, limit_s=20):
+    def named(self, at, pattern, *args, limit_s=rig.START_S):
         """Run the command until its output names the cause; fail after limit_s."""
         def look():
             n = len(self.said)

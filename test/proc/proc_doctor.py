@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
 import lan
 import rig
@@ -18,17 +17,14 @@ from hosts import Hosts
 from rig import check
 
 PORT = 5700
-LIMIT_S = 15
 
 
 def doctor(*args, inside=()):
     """Return doctor's findings by check, and its exit code."""
-    start = time.monotonic()
     p = subprocess.run([*inside, rig.sumwire(), "doctor", "--json", *args],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                        text=True, timeout=rig.START_S, check=False)
     check(p.returncode in (0, 1), f"{p}")
-    check(time.monotonic() - start < LIMIT_S, "it took too long")
     found = json.loads(p.stdout)
     check(found["is_good"] == (p.returncode == 0), f"{p}")
     for row in found["checks"]:
@@ -52,7 +48,7 @@ def listening(net, name):
         yield p
     finally:
         p.signal(signal.SIGTERM)
-        p.wait_ok(5)
+        p.wait_ok(rig.STOP_S)
 
 
 def from_agent(net, *args):
@@ -222,7 +218,7 @@ def test_a_machine_with_a_configuration():
 def test_listener_ends_by_itself():
     p = subprocess.run([rig.sumwire(), "doctor", "--listen", "127.0.0.1:5799",
                         "--for", "1s"], check=False, stderr=subprocess.PIPE,
-                       timeout=10, text=True)
+                       timeout=rig.START_S, text=True)
     check(p.returncode == 0 and "0 answers" in p.stderr, f"{p}")
 
 

@@ -13,7 +13,7 @@ import deny
 import rig
 from rig import Process, check, wait_until
 
-SHORT_S = 60
+SHORT_S = rig.RUN_S
 
 
 class Run:

@@ -81,15 +81,15 @@ def run_drained(net, numbers, **daemons):
         for name in daemons["told"]:
             net.daemons[name].signal(number)
             time.sleep(0.1)
-    rig.check_goes_on(clients)
     for name in daemons["told"]:
-        check(net.daemons[name].log().count("draining") == 1,
-              net.daemons[name].log())
+        net.daemons[name].await_text("draining attached")
+    rig.check_goes_on(clients)
     for c in clients:
         c.kill()
     for name in daemons["told"]:
         p = net.daemons.pop(name)
         check(p.wait(rig.STOP_S) == 0, f"{name} did not end well")
+        check(p.log().count("draining attached") == 1, p.log())
 
 
 def test_drain():

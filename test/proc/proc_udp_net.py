@@ -172,9 +172,10 @@ def test_no_route():
         said = (r"port lan: the kernel does not send some frames: Network is "
                 r"unreachable")
         net.daemons["agent0"].await_text(said)
-        # It has tried more than six times; it repeats the line after 2 s.
+        # It has tried more than six times, or more on a busy machine; it repeats
+        # the line after 2 s.
         n = len(re.findall(said, net.daemons["agent0"].log()))
-        check(n <= 2, f"said {n} times")
+        check(n <= 4, f"said {n} times")
         time.sleep(3)  # longer than the port remembers
         net.client(0, *TENSORS, name="next").wait_error("server a")
         net.daemons["agent0"].await_text(f"(?s)({said}.*){{{n + 1}}}")
@@ -207,7 +208,7 @@ def test_mtu_falls_in_mid_job():
     """A bridge drops larger frames silently. If the event passes, the job
     continues; otherwise it ends with an error that names path and size, and the
     next job uses smaller frames."""
-    with Hosts(agents=2, job={"dead_after": "4s"}) as net:
+    with Hosts(agents=2, job={"dead_after": "10s"}) as net:
         for name in net.hosts:  # the bridge passes unsplit datagrams
             no_large_ones(name)(net)
         net.start_all()

@@ -305,7 +305,7 @@ def in_child(name):
         with raises(SumwireError, "forked"):
             ours.calls.client.check()
     for lock in locks.all_locks():
-        check(lock.acquire(timeout=1), "a lock stays locked")
+        check(lock.acquire(timeout=SOON_S), "a lock stays locked")
         lock.release()
 
 

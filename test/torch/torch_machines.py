@@ -105,7 +105,7 @@ class Machines(Alone):
         each. The machines have the same cores, so each agent polls on one."""
         if rendezvous is by_name:
             self.host_store()
-        pairs = {"TEST_LIMIT_S": "90", "SUMWIRE_LCORES": "1",
+        pairs = {"TEST_LIMIT_S": "300", "SUMWIRE_LCORES": "1",
                  "GLOO_SOCKET_IFNAME": None, **(env or {})}
         each = each or [{}] * N
         return [self.run(
@@ -121,7 +121,7 @@ class Machines(Alone):
         machine."""
         runs = self.torchruns(*cases, ranks=ranks, **how)
         for p in runs:
-            p.wait_ok(RUN_S)
+            p.wait_ok(rig.TEST_S)
             for name in cases:
                 n = p.out().count(f"ok {name}\n")
                 check(n == ranks, f"{n} ranks of {p.name} did {name}")
