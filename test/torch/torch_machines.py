@@ -279,7 +279,7 @@ def test_no_udp():
                                env={"SUMWIRE_OPEN_TIMEOUT": "8"}):
             check(p.wait(RUN_S), "it did not fail")
             check(re.search(
-                r"have not met for 5 s: .* at UDP ports 10.78.0.1:\d+, "
+                r"have not met after 5 s: .* at UDP 10.78.0.1:\d+, "
                 r"10.78.0.2:\d+; TCP .* works: does a firewall", p.log()) and
                 re.search(r"SumwireError: .*within 8 s.*firewall", p.log()),
                 p.log())
