@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import threading
+import time
 
 import lan
 import rig
