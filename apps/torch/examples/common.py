@@ -17,22 +17,27 @@ def options(about, **defaults):
     others."""
     p = argparse.ArgumentParser(description=about)
     p.add_argument("--ddp", choices=["sumwire", "gloo"], default="sumwire",
-                   help="who sums: sumwire, or torch's own DDP over gloo")
+                   help="library that sums gradients: sumwire, or torch's DDP "
+                        "over gloo [sumwire]")
     p.add_argument("--cross-barrier", action="store_true",
-                   help="step() does not wait for the sums: parameters are "
-                        "updated before they are used again")
+                   help="do not wait for sums in step(): update parameters "
+                        "before their next use")
     p.add_argument("--asynchronous", action="store_true",
-                   help="nobody waits for others; with sumwire run "
+                   help="do not wait for other ranks; needs sumwire run "
                         "--asynchronous")
     p.add_argument("--device", type=torch.device, default="cpu",
-                   help="where it is computed: cpu, cuda, cuda:1")
+                   help="device that computes, such as cpu, cuda or cuda:1 "
+                        "[cpu]")
     p.add_argument("--bf16", action="store_true",
-                   help="compute in bfloat16 what can be (autocast)")
-    p.add_argument("--steps", type=int, default=defaults["steps"])
+                   help="compute in bfloat16 where possible (autocast)")
+    p.add_argument("--steps", type=int, default=defaults["steps"],
+                   help="training steps [%(default)s]")
     p.add_argument("--batch", type=int, default=defaults["batch"],
-                   help="samples per rank and step")
-    p.add_argument("--width", type=int, default=defaults["width"])
-    p.add_argument("--lr", type=float, default=defaults["lr"])
+                   help="samples per rank and step [%(default)s]")
+    p.add_argument("--width", type=int, default=defaults["width"],
+                   help="width of the layers [%(default)s]")
+    p.add_argument("--lr", type=float, default=defaults["lr"],
+                   help="learning rate [%(default)s]")
     return p
 
 
@@ -149,5 +154,5 @@ def report(args, job, clock, model, result):
     step, alone = clock.median_ms("step"), clock.median_ms("alone")
     n = sum(p.numel() for p in model.parameters())
     print(f"{args.ddp}: {job.size} ranks, {n:,} parameters, {result}, "
-          f"step {step:.1f} ms, of it forward and backward {alone:.1f} ms, "
-          f"the rest {max(0, 1 - alone / step):.0%}", flush=True)
+          f"step {step:.1f} ms, forward and backward alone {alone:.1f} ms, "
+          f"remainder {max(0, 1 - alone / step):.0%}", flush=True)

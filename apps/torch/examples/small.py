@@ -81,9 +81,12 @@ def distributed(cross):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--tensors", type=int, default=1000)
-    p.add_argument("--elements", type=int, default=64, help="f32 in each")
-    p.add_argument("--rounds", type=int, default=20)
+    p.add_argument("--tensors", type=int, default=1000,
+                   help="number of tensors [%(default)s]")
+    p.add_argument("--elements", type=int, default=64,
+                   help="f32 elements of each tensor [%(default)s]")
+    p.add_argument("--rounds", type=int, default=20,
+                   help="timed rounds [%(default)s]")
     args = p.parse_args()
     torch.set_num_threads(1)
     hvd.init()

@@ -42,9 +42,10 @@ class Transformer(nn.Module):
 
 def main():
     options = common.options(__doc__, steps=100, batch=8, width=128, lr=1e-3)
-    options.add_argument("--layers", type=int, default=2)
+    options.add_argument("--layers", type=int, default=2,
+                         help="transformer layers [%(default)s]")
     options.add_argument("--length", type=int, default=64,
-                         help="characters in a sample")
+                         help="characters in a sample [%(default)s]")
     args = options.parse_args()
     job = common.start(args)
     text, n_chars = load()
