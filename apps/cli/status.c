@@ -62,7 +62,7 @@ static void late_print(const struct sw_daemon_job *job)
 {
 	uint64_t n = 0, all_ns = 0;
 	uint32_t worst = 0;
-	char who[SW_WHO];
+	char who[SW_WHO], text[SW_DURATION];
 
 	for (uint32_t m = 0; m < job->n_members; m++) {
 		n += job->members[m].n_last;
@@ -75,16 +75,18 @@ static void late_print(const struct sw_daemon_job *job)
 		2 * job->members[worst].late_ns * job->n_members < 3 * all_ns)
 		return;
 	sw_suspects_who(job, worst, who);
-	printf("  late     %s: last in %.0f %% of %llu samples, then %.3g ms "
+	printf("  late     %s: last in %.0f %% of %llu samples, then %s "
 	       "after the first\n",
 		who, 100.0 * (double)job->members[worst].n_last / (double)n,
 		(unsigned long long)n,
-		(double)job->members[worst].late_ns /
-			(double)job->members[worst].n_last / 1e6);
+		sw_suspects_duration((double)job->members[worst].late_ns /
+					     (double)job->members[worst].n_last,
+			text));
 }
 
 static void groups_print(const struct sw_daemon_job *job)
 {
+	char text[SW_DURATION];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < job->n_groups; i++) {
@@ -92,10 +94,10 @@ static void groups_print(const struct sw_daemon_job *job)
 
 		if (!g->n_done || ++n > SHOWN_GROUPS)
 			continue;
-		printf("  group    %s: %llu calls, %.1f MB, %.3g ms each\n",
-			g->name, (unsigned long long)g->n_done,
-			(double)g->bytes / 1e6,
-			(double)g->ns / (double)g->n_done / 1e6);
+		printf("  group    %s: %llu calls, %.1f MB, %s each\n", g->name,
+			(unsigned long long)g->n_done, (double)g->bytes / 1e6,
+			sw_suspects_duration(
+				(double)g->ns / (double)g->n_done, text));
 	}
 	if (n > SHOWN_GROUPS)
 		printf("  group    %u more\n", n - SHOWN_GROUPS);

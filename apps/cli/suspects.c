@@ -19,6 +19,15 @@ enum {
 
 #define SLOW_NS (3 * SW_MS)
 
+const char *sw_suspects_duration(double ns, char out[SW_DURATION])
+{
+	if (ns < 1e9)
+		snprintf(out, SW_DURATION, "%.3g ms", ns / 1e6);
+	else
+		snprintf(out, SW_DURATION, "%.1f s", ns / 1e9);
+	return out;
+}
+
 void sw_suspects_who(
 	const struct sw_daemon_job *job, uint32_t m, char out[SW_WHO])
 {
@@ -65,19 +74,21 @@ static void slow_print(const struct sw_daemon_job *job, uint32_t m, FILE *to)
 {
 	const struct sw_daemon_path *p = &job->members[m].path;
 	uint64_t others = rtt_of_others(job, m);
-	char who[SW_WHO];
+	char who[SW_WHO], text[SW_DURATION];
 
 	if (p->srtt_ns < SLOW_NS ||
 		p->srtt_ns < (others ? SLOW_TIMES * others
 				     : ALONE_TIMES * p->least_ns))
 		return;
 	sw_suspects_who(job, m, who);
-	fprintf(to, "  slow     %s: round trips of %.3g ms", who,
-		(double)p->srtt_ns / 1e6);
+	fprintf(to, "  slow     %s: round trips of %s", who,
+		sw_suspects_duration((double)p->srtt_ns, text));
 	if (others)
-		fprintf(to, ", others %.3g ms", (double)others / 1e6);
+		fprintf(to, ", others %s",
+			sw_suspects_duration((double)others, text));
 	if (p->least_ns)
-		fprintf(to, ", at best %.3g ms", (double)p->least_ns / 1e6);
+		fprintf(to, ", at best %s",
+			sw_suspects_duration((double)p->least_ns, text));
 	fprintf(to, ": a slow or full link, or a busy machine\n");
 }
 

@@ -7,7 +7,11 @@
 
 #include "pmd/host/daemons.h"
 
-enum { SW_WHO = 96 };
+enum { SW_WHO = 96, SW_DURATION = 32 };
+
+/* sw_suspects_duration - write a duration: "0.085 ms", "1.5 s".  Returns @out.
+ */
+const char *sw_suspects_duration(double ns, char out[SW_DURATION]);
 
 /* sw_suspects_who - write the name of member @m: "ranks 4-7 (node gpu1)", or
  * "agent 1" before it has joined. */

@@ -572,7 +572,7 @@ static void all_print(const struct report *r, FILE *to)
 			all += r->steps[i].ns[b];
 		}
 	}
-	fprintf(to, "%u steps:", r->n_steps);
+	fprintf(to, "%u step%s:", r->n_steps, r->n_steps == 1 ? "" : "s");
 	for (enum bound b = 0; b < BOUNDS && all; b++)
 		fprintf(to, "%s %s %.0f %% (bound %u)", b ? "," : "",
 			bound_names[b], 100.0 * (double)sums[b] / (double)all,
@@ -590,7 +590,8 @@ int sw_trace_report(const struct sw_trace_data *t, FILE *to)
 	} else if (!r.n_steps) {
 		fprintf(to,
 			"no step was traced from its begin to its end: record "
-			"for longer, at all machines of the job\n");
+			"for longer, at\nall machines of the job; sumwire "
+			"status says who is late\n");
 	} else {
 		all_print(&r, to);
 		qsort(r.steps, r.n_steps, sizeof(*r.steps), compare_length);

@@ -87,7 +87,7 @@ static void title_write(const struct top *t, uint32_t columns, FILE *to)
 	localtime_r(&now, &tm);
 	snprintf(line, sizeof(line),
 		"sumwire top %02d:%02d:%02d, %u daemon%s, rates over %g s, "
-		"sorted by %s%s",
+		"by %s%s",
 		tm.tm_hour, tm.tm_min, tm.tm_sec, t->now.found.n,
 		t->now.found.n == 1 ? "" : "s", t->interval_s,
 		sw_frame_sort_name(t->sort),
@@ -237,6 +237,7 @@ int sw_cmd_top(int argc, char **argv)
 		.max_positionals = 1,
 		.positionals = &names};
 	int err = sw_args_parse(&args, argc, argv);
+	bool is_unknown;
 
 	if (err)
 		return err == SW_ARGS_HELP ? 0 : 2;
@@ -245,10 +246,11 @@ int sw_cmd_top(int argc, char **argv)
 	t.name = names.n ? names.items[0] : NULL;
 	terminal_open(&t);
 	err = run(&t);
+	is_unknown = t.is_once && t.name && !t.now.found.n;
 	terminal_close(&t);
 	sw_scan_free(&t.before);
 	sw_scan_free(&t.now);
 	if (err)
 		fprintf(stderr, "sumwire top: %s\n", sw_error_text(err));
-	return err ? 1 : 0;
+	return err || is_unknown ? 1 : 0;
 }

@@ -71,6 +71,9 @@ static void print__a_slow_path(void **state)
 	job->members[0].path.srtt_ns = 26 * SW_MS;
 	expect(job, "  slow     rank 0 (node g0): round trips of 26 ms, at "
 		    "best 0.5 ms: a slow or full link, or a busy machine\n");
+	job->members[0].path.srtt_ns = 2500 * SW_MS;
+	expect(job, "  slow     rank 0 (node g0): round trips of 2.5 s, at "
+		    "best 0.5 ms: a slow or full link, or a busy machine\n");
 	free(job);
 }
 
