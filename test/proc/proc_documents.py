@@ -27,6 +27,10 @@ def test_operations():
     run("doc/operations.md")
 
 
+def test_lab():
+    run("doc/lab.md")
+
+
 def test_c_api():
     run("doc/c-api.md")
 
