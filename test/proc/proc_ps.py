@@ -9,7 +9,6 @@ import socket
 import socketserver
 import subprocess
 import threading
-import time
 
 import rig
 from rig import SMALL, Net, check
