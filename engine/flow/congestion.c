@@ -14,7 +14,8 @@ enum {
 	FLAT = 32,        /* least rounds until the curve is at the top */
 	ROUNDS = 1 << 12, /* rounds after which the curve gets no steeper */
 	LONG = 500000, /* ns per quantum of a frame: the round counts twice */
-	TIMES = 64     /* most that a round counts */
+	TIMES = 64,    /* most that a round counts */
+	LINE = 8 /* a line grows by times^2 / 8 frames per round, at most 32 */
 };
 
 static void begin_round(struct sw_congestion *c, uint64_t consumed)
@@ -221,18 +222,36 @@ static void heed_marks(struct sw_congestion *c, uint32_t part)
 	c->before = 0; /* a late frame does not undo this decrease */
 }
 
+/* Return how many times more than once a round counts. */
+static uint64_t times_of(const struct sw_congestion *c, uint64_t srtt)
+{
+	return sw_min64(srtt / ((uint64_t)LONG * c->frame), TIMES - 1);
+}
+
+/* Return the growth of a line per round: the same for windows of all sizes. */
+static uint64_t slope(const struct sw_congestion *c, uint64_t times)
+{
+	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;
+
+	return sw_min64(times * times, 4 * LINE * LINE) * frame / LINE;
+}
+
 /* Return the curve's window after the rounds so far.  Where round trips are
- * long, all windows grow alike past the top, so that flows approach equal parts
- * of a queue. */
-static uint64_t curve(const struct sw_congestion *c, bool is_long)
+ * long, all windows grow alike: along a line from the last decrease at least,
+ * and past the top, so that flows approach equal parts of a queue. */
+static uint64_t curve(const struct sw_congestion *c, uint64_t times)
 {
 	int64_t x = (int64_t)c->n_rounds - c->n_flat, n = c->n_flat;
 	int64_t frame = (int64_t)c->frame * SW_CONGESTION_UNIT;
-	int64_t to = c->top + c->step * x * x * x / n / n / n;
+	int64_t to = c->top + c->step * x * x * x / n / n / n, line;
 
-	if (is_long && x > 0)
+	if (!times)
+		return to > 0 ? (uint64_t)to : 0;
+	if (x > 0)
 		to = c->top + (frame * x * x * x >> CURVE);
-	return to > 0 ? (uint64_t)to : 0;
+	line = (int64_t)c->top - c->step +
+	       (int64_t)(slope(c, times) * c->n_rounds / (1 + times));
+	return (uint64_t)(to > line ? to : line > 0 ? line : 0);
 }
 
 /* Return the largest growth of the window per round: a quarter.  In long rounds
@@ -242,8 +261,10 @@ static uint64_t most_growth(const struct sw_congestion *c, uint64_t times)
 	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;
 	uint64_t part = times * times / (has_long_queue(c) ? 2 : 1);
 
-	return times ? sw_max64(c->window * sw_min64(part, 64) / 256, frame)
-		     : c->window / 4;
+	if (!times)
+		return c->window / 4;
+	part = c->window * sw_min64(part, 64) / 256;
+	return sw_max64(sw_max64(part, slope(c, times)), frame);
 }
 
 /* Grow along a cubic curve, which is flat where frames were lost last.  Follow
@@ -253,12 +274,11 @@ static uint64_t most_growth(const struct sw_congestion *c, uint64_t times)
 static void increase(struct sw_congestion *c, uint64_t srtt)
 {
 	uint32_t frame = c->frame * SW_CONGESTION_UNIT;
-	uint64_t times = srtt / ((uint64_t)LONG * c->frame), least, to;
+	uint64_t times = times_of(c, srtt), least, to;
 
 	if (c->n_rounds < ROUNDS)
-		c->n_rounds += (has_queue(c) ? 1 : 4) *
-			       (uint32_t)sw_min64(1 + times, TIMES);
-	to = sw_min64(curve(c, times > 0), c->window + most_growth(c, times));
+		c->n_rounds += (has_queue(c) ? 1 : 4) * (uint32_t)(1 + times);
+	to = sw_min64(curve(c, times), c->window + most_growth(c, times));
 	least = has_queue(c) ? sw_min64(frame >> 3, c->window >> 6)
 			     : sw_min64(frame, c->window >> 4);
 	if (has_long_queue(c))

@@ -322,18 +322,44 @@ static void increase__alike_past_the_top(void **state)
 	assert_true(small > 2 * growth_past_the_top(300, LONG - 1));
 }
 
+/* Growth of a window of @quanta in three rounds after a decrease, in units. */
+static uint32_t growth_after_a_cut(uint32_t quanta, uint64_t rtt)
+{
+	struct sender *s = open_cut(quanta, 2 * RTT);
+	uint32_t before;
+
+	round_trip(s, 0); /* does not count */
+	before = s->c.window;
+	s->rtt = rtt;
+	for (uint32_t i = 0; i < 3; i++)
+		round_trip(s, 0);
+	return s->c.window - before;
+}
+
+/* Two frames per round, which a small window's curve does not reach. */
+static void increase__along_a_line_in_long_round_trips(void **state)
+{
+	uint32_t least = 3 * 2 * FRAME * SW_CONGESTION_UNIT;
+
+	assert_in_range(
+		growth_after_a_cut(300, 4 * LONG), least * 7 / 8, least);
+	assert_true(growth_after_a_cut(1000, 4 * LONG) >= least);
+	assert_true(growth_after_a_cut(300, LONG - 1) < least / 2);
+}
+
 /* Near the longest queue by a frame at most, in longer rounds by more, up to a
- * quarter. */
+ * quarter or the line's growth. */
 static void increase__without_a_burst(void **state)
 {
 	static const struct {
-		uint32_t times, part;
-	} of[] = {{1, 256}, {4, 32}, {12, 4}};
+		uint32_t times, part, frames;
+	} of[] = {{1, 256, 1}, {4, 32, 2}, {12, 4, 18}};
 
 	for (uint32_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
 		struct sender *s = open_cut(1000, 2 * RTT);
-		uint32_t before, most = FRAME * SW_CONGESTION_UNIT;
+		uint32_t before, most;
 
+		most = of[i].frames * FRAME * SW_CONGESTION_UNIT;
 		round_trip(s, 0); /* does not count */
 		s->c.n_rounds = s->c.n_flat + 200;
 		before = s->c.window;
@@ -572,6 +598,7 @@ int main(void)
 		cmocka_unit_test(increase__slow_near_the_longest_queue),
 		cmocka_unit_test(increase__by_time_in_long_round_trips),
 		cmocka_unit_test(increase__alike_past_the_top),
+		cmocka_unit_test(increase__along_a_line_in_long_round_trips),
 		cmocka_unit_test(increase__without_a_burst),
 		cmocka_unit_test(decay__when_not_used),
 		cmocka_unit_test(mark__ends_the_slow_start),
