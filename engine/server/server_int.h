@@ -273,7 +273,7 @@ struct sw_server {
 	/* Payloads of the control frames being sent, and where the next payload
 	 * goes. */
 	uint8_t payload[2 * SW_PAYLOAD_MAX], *next;
-	struct sw_tagging tagging; /* the run of results being sent */
+	struct sw_tagging tagging; /* the results being sent to a session */
 	/* Ring of encrypted payloads of the results being sent. */
 	uint32_t n_ciphers;
 	_Alignas(64) uint8_t ciphers[SW_TX_BURST][SW_PAYLOAD_MAX];

@@ -330,8 +330,6 @@ static inline void send_some(struct sw_session *s, uint32_t order,
 		send_result(s, space, *cell++, f, now_ns);
 		r->bytes += f->payload_len;
 	}
-	if (s->srv->tagging.n)
-		sw_frames_tag(s->peer.seal, &s->srv->tagging);
 	r->n = (uint32_t)(end - out);
 	r->n_answers += count_answers(first, end);
 }
@@ -407,11 +405,14 @@ static uint32_t tx_results(struct sw_server *srv, uint32_t port_i,
 	max = is_turn ? 1
 		      : 1 + sw_due_run(due, run_of(srv, drr, job_i, max) - 1);
 	max = sw_flow_room(&s->peer.flow, class, max);
+	srv->tagging.seal = s->peer.seal;
 	do {
 		send_some(s, order, class, out, max, &r);
 		order = next_order(s, order, class);
 	} while (order != SW_BITMAP_NONE && r.n < max &&
 		 stays(srv, &out[r.n - 1]));
+	if (srv->tagging.n)
+		sw_frames_tag(&srv->tagging);
 	sw_frames_note(&srv->stats, r.n, r.bytes + r.n * SW_HEAD_BYTES);
 	sw_count(&srv->stats.results, r.n);
 	sw_count(&srv->stats.result_bytes, r.bytes);

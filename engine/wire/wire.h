@@ -300,6 +300,7 @@ static inline void sw_frame_fill_data(
 /* Up to SW_RUN frames of one keyed session, which get their tags in one pass.
  */
 struct sw_tagging {
+	struct sw_seal *seal;
 	uint32_t n;
 	struct sw_tx_frame *frames[SW_RUN];
 	uint8_t blocks[SW_RUN][SW_PRF_BYTES]; /* bytes that tags cover */
@@ -322,8 +323,9 @@ static inline uint8_t *sw_frame_seal(struct sw_tx_frame *out, struct sw_path to,
 	return t->blocks[t->n++] + SW_SEAL_HASH_AT;
 }
 
-static inline void sw_frames_tag(struct sw_seal *seal, struct sw_tagging *t)
+static inline void sw_frames_tag(struct sw_tagging *t)
 {
+	struct sw_seal *seal = t->seal;
 	uint64_t tags[SW_RUN];
 
 	/* Not earlier: wide loads stall on the narrow stores to a header. */
@@ -342,11 +344,22 @@ static inline void sw_frames_tag(struct sw_seal *seal, struct sw_tagging *t)
 static inline void sw_frame_tag(struct sw_tx_frame *out, struct sw_path to,
 	const void *payload, bool is_stable, struct sw_seal *seal)
 {
-	struct sw_tagging t = {.n = 0};
+	struct sw_tagging t; /* large: do not zero its blocks */
 
+	t.seal = seal;
+	t.n = 0;
 	sw_polyval(&seal->tx_hash, payload, out->header.payload_len,
 		sw_frame_seal(out, to, payload, is_stable, &t));
-	sw_frames_tag(seal, &t);
+	sw_frames_tag(&t);
+}
+
+/* sw_tagging_for - begin frames of the session with @seal, which may be NULL:
+ * complete those of another session. */
+static inline void sw_tagging_for(struct sw_tagging *t, struct sw_seal *seal)
+{
+	if (t->n && t->seal != seal)
+		sw_frames_tag(t);
+	t->seal = seal;
 }
 
 static inline void sw_frames_note(

@@ -285,7 +285,7 @@ struct sw_worker {
 	_Alignas(64) uint8_t payload[SW_PAYLOAD_MAX];
 	/* 32-bit sums of 16-bit types. */
 	_Alignas(64) float sums[SW_PAYLOAD_MAX / 2];
-	struct sw_tagging tagging; /* the run of PUSHes being sent */
+	struct sw_tagging tagging; /* the PUSHes being sent to a link */
 	/* Payloads of the frames of one tx: sums of the local ranks, and
 	 * copies; in use up to made_at.  Not zeroed. */
 	uint8_t *made_at;

@@ -436,14 +436,16 @@ static uint32_t tx_run(struct sw_worker *w, uint32_t port_i,
 	max = is_turn ? 1 : 1 + sw_due_run(due, max - 1);
 	max = sw_flow_room(flow, r.t->class, max);
 	w->made_at = w->made[n]; /* one room per frame */
+	sw_tagging_for(&w->tagging, r.l->peer.seal);
 	max = push_some(w, &r, &out[n], max);
-	if (w->tagging.n)
-		sw_frames_tag(r.l->peer.seal, &w->tagging);
 	r.l->pushed_bytes += first_bytes(sum) - bytes;
 	sw_link_touch(r.l);
 	sw_due_note_run(due, max - 1);
 	return n + max;
 }
+
+_Static_assert(
+	(int)SW_TX_BURST <= (int)SW_RUN, "one pass tags the frames of a tx");
 
 static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 	struct sw_tx_frame *out, uint32_t max)
@@ -455,6 +457,7 @@ static uint32_t tx_pushes(struct sw_worker *w, uint32_t port_i,
 		before = n;
 		n = tx_run(w, port_i, out, n, max, &sum, &class);
 	} while (n != before && n < max);
+	sw_tagging_for(&w->tagging, NULL);
 	if (!sum.n)
 		return n;
 	count_frames(w, sum, class);

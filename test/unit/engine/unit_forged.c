@@ -129,7 +129,7 @@ static bool opens(const struct sw_header *h)
 static bool build(uint32_t who, uint8_t type)
 {
 	struct sw_peer *from = who ? &session_of(0)->peer : peer_at(1);
-	struct sw_tagging tags = {.n = 0};
+	struct sw_tagging tags = {.seal = from->seal};
 	uint8_t payload[SW_PAYLOAD_MAX];
 	struct sw_tx_frame f = {
 		.header = {.session = from->far_id,
@@ -151,7 +151,7 @@ static bool build(uint32_t who, uint8_t type)
 				     : &from->seal->tx_hash,
 		payload, h->payload_len,
 		sw_frame_seal(&f, from->path, payload, false, &tags));
-	sw_frames_tag(from->seal, &tags);
+	sw_frames_tag(&tags);
 	put(&good[who][type], &f, !who);
 	return true;
 }
