@@ -371,6 +371,34 @@ static void data_crc__is_bound_to_its_place(void **state)
 	assert_int_not_equal(crc, sw_data_crc(0, &h, payload, 64));
 }
 
+/* Frames of two sessions in one tx get the tags of their own sessions. */
+static void tagging__of_two_sessions(void **state)
+{
+	static const uint8_t keys[3][32] = {{1}, {2}, {3}};
+	struct sw_tagging t = {0};
+	struct sw_tx_frame f[2][2];
+	struct sw_seal *seals[2];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct sw_seal *seal = seals[i] =
+			sw_seal_new(keys[i], keys[2], false, false);
+
+		assert_non_null(seal);
+		f[0][i] = f[1][i] =
+			(struct sw_tx_frame){.header = header(SW_PUSH, 0)};
+		sw_frame_tag(&f[0][i], (struct sw_path){0}, NULL, true, seal);
+		sw_tagging_for(&t, seal);
+		sw_polyval(&seal->tx_hash, NULL, 0,
+			sw_frame_seal(
+				&f[1][i], (struct sw_path){0}, NULL, true, &t));
+	}
+	sw_tagging_for(&t, NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_memory_equal(f[0][i].head, f[1][i].head, SW_HEAD_BYTES);
+		sw_seal_free(seals[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,6 +417,7 @@ int main(void)
 		cmocka_unit_test(sizes__answers_are_not_larger),
 		cmocka_unit_test(join__keeps_the_layout),
 		cmocka_unit_test(data_crc__is_bound_to_its_place),
+		cmocka_unit_test(tagging__of_two_sessions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
