@@ -130,70 +130,74 @@ struct sw_life {
 };
 
 struct sw_wtensor {
+	/* Read with each frame of it. */
 	const struct sw_kind *kind;
-	/* As declared, with the name below.  Once the key is known, the
-	 * priority is the effective one. */
-	struct sw_worker_tensor decl;
-	/* Its id; kept when freed, for the next tensor at the index. */
-	uint32_t id;
-	uint32_t index;      /* its index among the worker's, as in the id */
-	uint32_t number;     /* its number in the order of declaration */
-	uint32_t key;        /* SW_KEY_NONE until the coordinator gives one */
-	uint32_t first;      /* its place on the line, given with the key */
+	struct sw_stream *stream; /* the windows; NULL: a tensor */
+	struct sw_wchunk *chunks; /* this lane's chunks, by record */
+	struct sw_part *parts;    /* by link */
+	uint32_t key; /* SW_KEY_NONE until the coordinator gives one */
+	uint32_t round;
 	uint8_t class, mode; /* enum sw_mode */
 	uint8_t op;          /* this round's operation, enum sw_round_kind */
 	uint8_t result_op;   /* its results' operation */
-	uint16_t root;       /* copy: the rank that gives the bytes */
-	uint16_t gives;      /* local ranks in its pushes; 0: they are empty */
-	bool is_open;        /* a local rank has asked for a round */
-	bool is_edited;      /* its buffer changed under a push */
-	bool is_begun; /* all local ranks have asked: the round has begun */
 	uint16_t step;
 	uint16_t weight; /* weight of this round's results */
-	uint32_t round;
-	/* Its life.  A stream has the life of its group, which lies in the
-	 * group's first stream here, the same stream in all lanes. */
-	struct sw_life *life, own_life;
+	uint16_t root;   /* copy: the rank that gives the bytes */
+	uint16_t gives;  /* local ranks in its pushes; 0: they are empty */
+	bool is_open;    /* a local rank has asked for a round */
+	bool is_edited;  /* its buffer changed under a push */
+	bool is_begun;   /* all local ranks have asked: the round has begun */
 	uint32_t n_chunks;
 	uint32_t n_missing; /* chunks of this lane that are not HELD */
 	/* Record of the tensor's last chunk, if this lane has it. */
 	uint32_t last;
-	uint16_t lanes;      /* other lanes that have chunks of it, as bits */
-	uint16_t busy_lanes; /* lanes among them that are not done */
-	/* Lane 0: the round that it has begun; another lane: the last round
-	 * that has ended there. */
-	_Atomic uint32_t said_round;
 	uint32_t elem_bytes, chunk_bytes, last_bytes;
-	/* Lane 0's: local ranks that have asked for this round of a tensor. */
-	uint32_t n_asked;
-	uint64_t *asked;
+	uint16_t lanes;       /* other lanes that have chunks of it, as bits */
+	uint16_t busy_lanes;  /* lanes among them that are not done */
 	uint64_t progress_ns; /* time of the last result, or of the submit */
-	uint64_t opened_ns;   /* when the first local rank asked (lane 0) */
-	/* Members that the last WAIT named, and when it arrived; lane 0 reads
-	 * both. */
-	uint64_t awaited, awaited_ns;
-	struct sw_place own;      /* placement of this lane's chunks */
-	struct sw_local *locals;  /* by local rank; lane 0's */
-	struct sw_wchunk *chunks; /* this lane's chunks, by record */
-	struct sw_part *parts;    /* by link */
 	/* By granule of a growing tensor.  left: chunks of this lane that it
 	 * does not hold yet, 0 if it holds none.  held: chunks of the lanes
 	 * that hold all of their chunks (lane 0's, shared). */
 	uint16_t *left;
 	_Atomic uint32_t *held;
+	struct sw_worker *worker; /* the worker that has it */
+	/* Its life.  A stream has the life of its group, which lies in the
+	 * group's first stream here, the same stream in all lanes. */
+	struct sw_life *life;
+	struct sw_local *locals; /* by local rank; lane 0's */
+	struct sw_task task;     /* the scheduler's task, while it is open */
+
+	/* Read with each round, or less often. */
+	/* As declared, with the name below.  Once the key is known, the
+	 * priority is the effective one. */
+	struct sw_worker_tensor decl;
+	struct sw_place own; /* placement of this lane's chunks */
 	/* In the open round: the chunks that all local ranks have written (lane
 	 * 0's, which other lanes read), and the chunks of this lane that the
 	 * scheduler was given. */
 	_Atomic uint32_t n_ready;
 	uint32_t n_given;
 	uint64_t before; /* bytes given before the scheduler's task began */
-	uint64_t lacks;  /* lane 0's: the most that a local rank lacks */
+	/* Its id; kept when freed, for the next tensor at the index. */
+	uint32_t id;
+	uint32_t index;  /* its index among the worker's, as in the id */
+	uint32_t number; /* its number in the order of declaration */
+	uint32_t first;  /* its place on the line, given with the key */
+	/* Lane 0: the round that it has begun; another lane: the last round
+	 * that has ended there. */
+	_Atomic uint32_t said_round;
+	/* Lane 0's: local ranks that have asked for this round of a tensor. */
+	uint32_t n_asked;
+	uint64_t *asked;
+	uint64_t opened_ns; /* when the first local rank asked (lane 0) */
+	/* Members that the last WAIT named, and when it arrived; lane 0 reads
+	 * both. */
+	uint64_t awaited, awaited_ns;
+	uint64_t lacks; /* lane 0's: the most that a local rank lacks */
 	uint64_t *words, n_words; /* memory of the sets */
 	void *mem; /* memory of the block, if this tensor owns it (tensors.c) */
 	uint64_t mem_bytes;
-	struct sw_stream *stream; /* the windows; NULL: a tensor */
-	struct sw_worker *worker; /* the worker that has it */
-	struct sw_task task;      /* the scheduler's task, while it is open */
+	struct sw_life own_life;
 	char name[SW_NAME_MAX];
 };
 
