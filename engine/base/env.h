@@ -16,7 +16,8 @@ struct sw_env {
 	const struct sw_log *log;
 	const struct sw_sum *sum;
 	/* Map the pages of tables only as they are used, to save memory in a
-	 * simulation of many nodes, where no lcore waits for page faults. */
+	 * simulation of many nodes, where no lcore waits for page faults.
+	 * mem_get also gives the memory of links then. */
 	bool is_lazy;
 	void *ctx; /* first argument of the functions below */
 	/* Return whether @bytes of memory for a batch of @owner are ready.

@@ -506,6 +506,11 @@ static void open_link(struct sw_worker *w, uint32_t server_i,
 	w->link_of[server_i] = (uint8_t)i;
 }
 
+static uint64_t links_bytes(const struct sw_worker *w)
+{
+	return w->place.n_servers * sizeof(*w->links);
+}
+
 /* Open links to this lane's servers.  Grants limit the results in flight from
  * servers on other machines to the queue in front of this node, of which each
  * lane has its part.  For a single such server, its window is limit enough. */
@@ -520,8 +525,9 @@ static int open_links(struct sw_worker *w, const struct sw_worker_job *job,
 	sw_crowd_open(&w->crowd, &w->grants, false, &w->now_ns);
 	sw_place_lanes(&w->place, w->n_lanes, w->lane_of);
 	sw_place_map_fold(&w->lane_map, &w->map, w->n_lanes, w->lane_of);
-	w->links = sw_zeros_new(
-		job->n_servers * sizeof(*w->links), w->env->is_lazy);
+	w->links = w->env->is_lazy
+			   ? w->env->mem_get(w->env->ctx, links_bytes(w))
+			   : sw_zeros_new(links_bytes(w), false);
 	if (!w->links)
 		return SW_ENOMEM;
 	for (uint32_t s = 0; s < job->n_servers; s++)
@@ -631,6 +637,9 @@ void sw_worker_close(struct sw_worker *w)
 	sw_tensors_close(w);
 	for (uint32_t i = 0; i < w->n_links; i++)
 		sw_link_forget_keys(&w->links[i]);
-	free(w->links);
+	if (w->links && w->env->is_lazy)
+		w->env->mem_put(w->env->ctx, w->links, links_bytes(w));
+	else
+		free(w->links);
 	clear(w);
 }

@@ -49,6 +49,7 @@ MAY_INCLUDE = {
     ("pmd/dpdk/udp_open.c", "netinet/udp.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/udp_open.c", "sys/socket.h"): "a port over the kernel's sockets",
     ("pmd/dpdk/raw.c", "sys/mman.h"): "tensors of the raw echo, huge pages",
+    ("apps/lab/sim/arena.c", "sys/mman.h"): "tables of simulated engines, huge pages",
     ("conf/scan.c", "sys/mman.h"): "a file in memory for iniparser",
     ("engine/keys/crypto.c", "sys/mman.h"): "memory for secrets: locked, in no dump",
     ("sum/bench.c", "sys/mman.h"): "arrays of the kernel benchmark, huge pages",

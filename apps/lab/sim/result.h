@@ -34,7 +34,7 @@ struct sw_sim_result {
 	char most_from[SW_SIM_NAME], most_to[SW_SIM_NAME];
 	char why[SW_SIM_TEXT]; /* "": no error */
 	/* Cost of the run itself, for --profile. */
-	uint64_t n_events, n_hops, most_frames, most_mem_bytes;
+	uint64_t n_events, n_hops, most_frames;
 };
 
 /* sw_sim_print - print the result as tables to stdout.

@@ -19,19 +19,12 @@
 
 static void *mem_get(void *ctx, uint64_t bytes)
 {
-	struct sw_sim *s = ctx;
-
-	s->mem_bytes += bytes;
-	s->most_mem_bytes = sw_max64(s->most_mem_bytes, s->mem_bytes);
-	return sw_sim_memory(bytes);
+	return sw_sim_arena_take(&((struct sw_sim *)ctx)->arena, bytes);
 }
 
 static void mem_put(void *ctx, void *mem, uint64_t bytes)
 {
-	struct sw_sim *s = ctx;
-
-	s->mem_bytes -= bytes;
-	sw_sim_memory_free(mem);
+	sw_sim_arena_put(&((struct sw_sim *)ctx)->arena, mem, bytes);
 }
 
 static uint64_t env_random(void *ctx)
@@ -190,7 +183,6 @@ static void count_net(struct sw_sim *s, struct sw_sim_result *r)
 	r->n_events = s->net.n_events;
 	r->n_hops = s->net.n_arrived;
 	r->most_frames = s->net.most_alive;
-	r->most_mem_bytes = s->most_mem_bytes;
 }
 
 static void judge(const struct sw_sim *s, struct sw_sim_result *r)
@@ -230,4 +222,5 @@ void sw_sim_end(struct sw_sim *s)
 	sw_sim_jobs_close(s);
 	sw_sim_traffic_close(s->traffic);
 	sw_sim_close(&s->net);
+	sw_sim_arena_close(&s->arena);
 }

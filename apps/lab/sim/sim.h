@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "apps/lab/sim/arena.h"
 #include "apps/lab/sim/chakra.h"
 #include "apps/lab/sim/coll.h"
 #include "apps/lab/sim/desc.h"
@@ -108,7 +109,8 @@ struct sw_sim {
 	struct sw_env env;
 	struct sw_sum kernels;
 	struct sw_log log;
-	uint64_t rng, mem_bytes, most_mem_bytes;
+	struct sw_sim_arena arena; /* memory of the engines' tables */
+	uint64_t rng;
 	/* The buffer that all tensors share if frames carry no payloads, and
 	 * the smaller buffers of earlier jobs. */
 	void *scratch, *old_scratch[SW_SIM_JOBS];
