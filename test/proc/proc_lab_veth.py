@@ -3,7 +3,9 @@
 """Each scenario runs twice: with daemons whose frames pass a veth pair that TBF
 slows down, and in the simulator. Both report goodput (results that an agent
 received, as a fraction of the payload that the link can carry), drops of the
-link, and the mean bytes in its fuller queue.
+link, and the mean bytes in its fuller queue. Simulated cores and clients are as
+slow as the real ones: a turn takes the daemons' mean time between turns that had
+work, and a step begins as late as its client fills and checks tensors.
 
 Daemons need cores of their own at higher rates: set MBIT in the environment."""
 import csv
@@ -24,30 +26,42 @@ BYTES = 4000000
 MBIT = int(os.environ.get("MBIT", "20"))
 
 
-def results(net):
-    return [net.stats(name)["result_bytes"] for name in net.agents]
+def counted(net):
+    """Return the sums of what all agents count."""
+    stats = [net.stats(name) for name in net.agents]
+    out = {key: sum(s[key] for s in stats)
+           for key in ("result_bytes", "rounds", "round_ns.sum", "lcore0.turns")}
+    out["timed"] = sum(value for s in stats for key, value in s.items()
+                       if key.startswith("round_ns.bucket"))
+    return out
 
 
 def real(kib, seconds=30, **keys):
+    """Return the figures of daemons, and the times that the simulator needs."""
     with Trunk(MBIT, kib, **keys) as net:
         net.start_all()
+        n = len(net.agents)
         clients = [net.client(i, "--tensor", f"w:{BYTES // 4}:f32", "--steps", "1000000")
-                   for i in range(len(net.agents))]
+                   for i in range(n)]
         for c in clients:
             c.await_out("step 2 exact")
-        from_, got, before = time.monotonic(), results(net), net.trunk()
+        from_, old, before = time.monotonic(), counted(net), net.trunk()
         queues = [[], []]
         while time.monotonic() < from_ + seconds:
             for queue, counters in zip(queues, net.trunk()):
                 queue.append(counters["backlog"])
             time.sleep(0.02)
         took = time.monotonic() - from_
-        bytes_ = sum(b - a for a, b in zip(got, results(net))) / len(got)
+        new = counted(net)
         sent, drops = (sum(b[k] - a[k] for a, b in zip(before, net.trunk()))
                        for k in ("packets", "drops"))
         end(net, clients)
-    return {"goodput": 8 * bytes_ / took, "drops": drops / (sent + drops),
-            "queue": max(sum(q) / len(q) for q in queues)}
+    did = {key: new[key] - old[key] for key in new}
+    round_s = did["round_ns.sum"] / did["timed"] / 1e9
+    return {"goodput": 8 * did["result_bytes"] / n / took, "drops": drops / (sent + drops),
+            "queue": max(sum(q) / len(q) for q in queues),
+            "turn_s": n * took / did["lcore0.turns"],
+            "compute_s": max(n * took / did["rounds"] - round_s, 0)}
 
 
 def steady(path, agent, from_, to):
@@ -76,13 +90,16 @@ def steady(path, agent, from_, to):
     return max(areas.values()) / (end_ - first), drops / (frames + drops)
 
 
-def simulated(kib, job, near, far):
+def simulated(kib, job, sides, like):
+    near, far = sides
     text = (f"[net]\ntopology = links\nswitches = near, far\nrate = 10Gb/s\ndelay = 20us\n"
-            f"mtu = 1500\nbuffer = {kib}KiB\n[run]\noracle = no\n"
+            f"mtu = 1500\nbuffer = {kib}KiB\n"
+            f"turn = {like['turn_s'] * 1e9:.0f}ns\n[run]\noracle = no\n"
             "duration = 600s\n"
             f"[link near]\nfrom = {near}\nto = near\n[link far]\nfrom = {far}\nto = far\n"
             f"[link trunk]\nfrom = near\nto = far\nrate = {MBIT * WIRE // FRAME}Mb/s\n"
-            f"[job]\n{job}tensors = 1\nsize = {BYTES}\nrounds = 12\nwarmup = 2\n"
+            f"[job]\n{job}tensors = 1\nsize = {BYTES}\nrounds = 60\nwarmup = 2\n"
+            f"compute = {like['compute_s'] * 1e6:.0f}us\n"
             "[record]\ncsv = x.csv\nevery = 1ms\n")
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
@@ -95,8 +112,11 @@ def simulated(kib, job, near, far):
     return {"goodput": out["jobs"][0]["goodput_bit_s"], "drops": drops, "queue": queue}
 
 
-def compare(name, is_from, is_of):
-    print(f"{name:16} {'veth':>10} {'sim':>10}")
+def compare(name, kib, job, sides, **keys):
+    is_of = real(kib, **keys)
+    is_from = simulated(kib, job, sides, is_of)
+    print(f"{name:16} {'veth':>10} {'sim':>10}   "
+          f"turn {is_of['turn_s'] * 1e6:.1f} us, compute {is_of['compute_s'] * 1e3:.1f} ms")
     for key, unit, what in (("goodput", 1e6, "Mb/s"), ("drops", 0.01, "%"),
                             ("queue", 1024, "KiB")):
         print(f"  {key:9}{what:5} {is_of[key] / unit:10.2f} {is_from[key] / unit:10.2f} "
@@ -107,12 +127,9 @@ def compare(name, is_from, is_of):
     check(abs(is_from["goodput"] / is_of["goodput"] - 1) < 0.1, f"{name}: goodput")
 
 
-PAIR = "agents = gpu[0-1]\nservers = gpu[0-1]\n"
-
-
 def pair(kib):
-    compare(f"pair, {kib} KiB", simulated(kib, PAIR, "gpu0", "gpu1"),
-            real(kib, far=["agent1"], agents=2, servers=0, colocated=True))
+    compare(f"pair, {kib} KiB", kib, "agents = gpu[0-1]\nservers = gpu[0-1]\n", ("gpu0", "gpu1"),
+            far=["agent1"], agents=2, servers=0, colocated=True)
 
 
 def test_pair_64():
@@ -125,9 +142,8 @@ def test_pair_256():
 
 def test_incast():
     signal.alarm(2 * rig.TEST_S)
-    compare("incast of 4", simulated(
-        64, "agents = gpu[0-3]\nservers = cpu0\n", "gpu[0-3]", "cpu0"),
-        real(64, far=["a"], agents=4, servers=1))
+    compare("incast of 4", 64, "agents = gpu[0-3]\nservers = cpu0\n", ("gpu[0-3]", "cpu0"),
+            far=["a"], agents=4, servers=1)
 
 
 if __name__ == "__main__":
