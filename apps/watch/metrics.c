@@ -11,6 +11,7 @@
 #include "apps/cli/args.h"
 #include "apps/cli/clock.h"
 #include "apps/cli/cmd.h"
+#include "apps/cli/find.h"
 #include "apps/cli/signals.h"
 #include "apps/watch/export.h"
 #include "engine/base/error.h"
@@ -90,6 +91,20 @@ static int file_write(const char *path, const char *text, size_t len)
 	return 0;
 }
 
+/* Return 0 if there is a daemon @name; otherwise say which daemons there are.
+ */
+static int check_name(const char *name)
+{
+	struct sw_found_daemons found = {0};
+	uint32_t at;
+	int err = sw_daemons_find(&found);
+
+	if (!err && !sw_daemons_match(&found, name, &at))
+		err = sw_find_unknown("sumwire metrics", name, &found);
+	sw_daemons_free(&found);
+	return err ? 1 : 0;
+}
+
 static int print_once(const char *name, bool is_open, const char *path)
 {
 	char *text;
@@ -107,7 +122,7 @@ static int print_once(const char *name, bool is_open, const char *path)
 		err = fflush(stdout) ? complain("stdout") : 0;
 	}
 	free(text);
-	return err;
+	return name && !err ? check_name(name) : err;
 }
 
 /* --- HTTP --- */

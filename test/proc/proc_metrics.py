@@ -103,7 +103,8 @@ def check_file(folder):
                        (("--listen", "127.0.0.1"), "no address like"),
                        (("--listen", "::1:80"), "no address like"),
                        (("--listen", "localhost:80"), "no address like"),
-                       (("--listen", "192.0.2.1:80"), "assign requested")):
+                       (("--listen", "192.0.2.1:80"), "assign requested"),
+                       ((unique("none"),), "no daemon has this name")):
         p = metrics(*args)
         check(p.returncode in (1, 2) and said in p.stderr, f"{args}: {p}")
 
