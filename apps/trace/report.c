@@ -16,10 +16,19 @@ enum { SHOWN = 5, WHO = 192 };
 
 #define PART_NS_MAX (INT64_C(1) << 38)
 
-enum bound { COMPUTE, STRAGGLER, CREDIT, LINK, SUM, COPY, BOUNDS };
+enum bound {
+	COMPUTE,
+	STRAGGLER,
+	CREDIT,
+	LINK,
+	SUM,
+	COPY,
+	UNKNOWN, /* calls or frames were not recorded */
+	BOUNDS
+};
 
 static const char *const bound_names[BOUNDS] = {
-	"compute", "straggler", "credit", "link", "sum", "copy"};
+	"compute", "straggler", "credit", "link", "sum", "copy", "unknown"};
 
 /* Calls of one unit of work: a training step's tensors, or a collective. */
 struct step {
@@ -209,6 +218,16 @@ static void add(struct step *s, enum bound b, int64_t ns)
 		s->ns[b] += ns < PART_NS_MAX ? ns : PART_NS_MAX;
 }
 
+/* Return the sum of the parts of a step. */
+static int64_t known(const struct step *s)
+{
+	int64_t ns = 0;
+
+	for (enum bound b = 0; b < BOUNDS; b++)
+		ns += s->ns[b];
+	return ns;
+}
+
 static int compare_busy(const void *a, const void *b)
 {
 	const struct busy *x = a, *y = b;
@@ -344,6 +363,7 @@ static void find_path(struct report *r, struct step *s,
 	add(s, LINK, hold->from_ns - m->to_ns);
 	s->to_ns = known_ns(r, end);
 	add(s, COPY, s->to_ns - hold->from_ns);
+	add(s, UNKNOWN, s->to_ns - s->from_ns - known(s));
 }
 
 static int64_t begin_of(

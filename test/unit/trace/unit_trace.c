@@ -17,7 +17,8 @@ enum { US = 1000, BYTES = 8192, SERVER = 2, KEY = 7 };
 
 /* The times of the events of the push, in us on the server's clock. */
 struct way {
-	uint64_t called[2], pushed[2], folded[2], result, held, done;
+	uint64_t called[2]; /* 0: not recorded */
+	uint64_t pushed[2], folded[2], result, held, done;
 	/* agent 1's rank became ready; 0: its process noted nothing */
 	uint64_t ready;
 	/* start and end of the copy into shared memory; zeros: none */
@@ -111,7 +112,8 @@ static void agent_put(FILE *f, uint16_t i, const struct way *w)
 {
 	if (i == 1)
 		notes_put(f, i, w);
-	event_put(f, i, 0, SW_TRACE_CALL, w->called[i], w->ahead[i], 0);
+	if (w->called[i])
+		event_put(f, i, 0, SW_TRACE_CALL, w->called[i], w->ahead[i], 0);
 	event_put(f, i, 0, SW_TRACE_PUSH, w->pushed[i], w->ahead[i], 0);
 	event_put(f, i, 0, SW_TRACE_HOLD, w->held, w->ahead[i], 0);
 	event_put(f, i, 0, SW_TRACE_DONE, w->done, w->ahead[i], 0);
@@ -207,6 +209,14 @@ static void trace__names_what_bound_a_step(void **state)
 	w = usual;
 	w.done = 2000;
 	expect(&w, "bound by copy (0.9", "agent 1");
+	w = usual;
+	w.called[1] = 0; /* not recorded */
+	w.pushed[1] = 1810;
+	w.folded[1] = 1820;
+	w.result = 1830;
+	w.held = 1840;
+	w.done = 1850;
+	expect(&w, "bound by unknown (0.8", "agent 1");
 }
 
 /* Processes of ranks note when a call became ready, and their copies. */
