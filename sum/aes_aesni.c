@@ -1,6 +1,5 @@
 /* aes_aesni.c - AES-128 with AES-NI, and the functions that all rows share.
- * well. SPDX-License-Identifier: BSD-3-Clause
- */
+ * SPDX-License-Identifier: BSD-3-Clause */
 #include <immintrin.h>
 
 #include "sum/aes.h"
