@@ -27,7 +27,7 @@ struct bench_options {
 	uint32_t n_tensors;       /* number of tensors pushed together */
 	uint32_t local_ranks;     /* local ranks of the loopback's agent */
 	uint32_t n_lcores;        /* lcores of each daemon of the loopback */
-	uint32_t ring, burst;     /* the loopback's ports */
+	uint32_t ring, burst;     /* options of the loopback's ports */
 	uint64_t rate_bit_s;      /* payload rate of these ports; 0: no limit */
 	enum sw_dtype dtype;
 	const char *port;           /* type of the ports */
@@ -41,7 +41,7 @@ struct bench_options {
 	bool is_turns;              /* standard input names the sizes */
 	const char *collective;     /* NULL: push_pull of tensors */
 	const char *op;             /* operation of the collective */
-	const char *policy, *order; /* the loopback's job */
+	const char *policy, *order; /* options of the loopback's job */
 	/* percent of faults on the loopback's ports */
 	const char *faults;
 	/* a pipe: while rank 0 measures the raw echo, each other rank waits to

@@ -253,7 +253,6 @@ static void tell_nobody(struct path *p)
 static bool passes(struct path *p, enum sw_echo_kind kind, uint32_t mtu)
 {
 	struct sw_echo e;
-
 	uint32_t first = p->number + 1;
 
 	for (uint32_t i = 0; i < PROBES; i++) {

@@ -147,8 +147,7 @@ static inline uint32_t sw_spsc_used(const struct sw_spsc *s)
  * for an impossible producer's index: the next take reports it. */
 static inline int sw_spsc_is_empty(const struct sw_spsc *s)
 {
-	return atomic_load_explicit(&s->shared->n_put, memory_order_acquire) ==
-	       s->own;
+	return !sw_spsc_used(s);
 }
 
 /* sw_spsc_own - return this side's index: the number of entries that it has put

@@ -222,13 +222,13 @@ static void heed_marks(struct sw_congestion *c, uint32_t part)
 	c->before = 0; /* a late frame does not undo this decrease */
 }
 
-/* Return how many times more than once a round counts. */
+/* Return how many more times than once a round counts, because it is long. */
 static uint64_t times_of(const struct sw_congestion *c, uint64_t srtt)
 {
 	return sw_min64(srtt / ((uint64_t)LONG * c->frame), TIMES - 1);
 }
 
-/* Return the growth of a line per round: the same for windows of all sizes. */
+/* Return the least growth per long round: the same for windows of all sizes. */
 static uint64_t slope(const struct sw_congestion *c, uint64_t times)
 {
 	uint64_t frame = (uint64_t)c->frame * SW_CONGESTION_UNIT;

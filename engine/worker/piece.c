@@ -59,11 +59,13 @@ static struct sw_local_list locals_of(
 }
 
 /* Where a piece begins in the buffers of local ranks: at bytes behind the start
- * of a part.  Collectives of kind @one_part have one part in these buffers. */
+ * of a part. */
 struct spot {
 	uint64_t at, part;
 };
 
+/* Return the spot of a piece.  In these buffers, collectives of kind @one_part
+ * have one part: all_gather in sources, reduce_scatter in targets. */
 static inline struct spot spot_of(
 	const struct sw_piece *p, enum sw_coll_kind one_part)
 {

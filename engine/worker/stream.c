@@ -239,7 +239,7 @@ void sw_stream_build(struct sw_worker *w, struct sw_wtensor *t)
 
 	sw_bitmap_add(&w->new_streams, t->index);
 	sw_wgroup_fill(w, t->decl.ranks, &s->group);
-	t->decl.ranks = NULL; /* the caller's */
+	t->decl.ranks = NULL; /* the caller may free its list */
 	for (uint32_t l = 0; l < w->n_links; l++)
 		s->links[l] = (struct sw_stream_link){.base = 1, .next = 1};
 	for (uint32_t i = 0; i < SW_COLLS; i++)

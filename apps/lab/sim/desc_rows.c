@@ -229,7 +229,7 @@ static const struct sw_option record_rows[] = {
 		"the link's begin, a node or a switch"),
 	ROW("record", "to", PATH, record, to, "", 0, 0, "", "its end"),
 	ROW("record", "snap", U32, record, snap, "512", 128, 65535, "bytes",
-		"pcapng keeps so much of each frame"),
+		"bytes of each frame that pcapng keeps"),
 };
 
 static const struct sw_option figure_rows[] = {

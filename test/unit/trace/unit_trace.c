@@ -185,16 +185,24 @@ static void expect(const struct way *w, const char *bound, const char *agent)
 	sw_trace_free(&t);
 }
 
-static void trace__names_what_bound_a_step(void **state)
+/* Return a way on which agent 1 pushed at @us, and all else followed. */
+static struct way pushed_at(uint64_t us)
 {
 	struct way w = usual;
 
+	w.pushed[1] = us;
+	w.folded[1] = us + 10;
+	w.result = us + 20;
+	w.held = us + 30;
+	w.done = us + 40;
+	return w;
+}
+
+static void trace__names_what_bound_a_step(void **state)
+{
+	struct way w = pushed_at(1510);
+
 	w.called[1] = 1500; /* rank 1 called late */
-	w.pushed[1] = 1510;
-	w.folded[1] = 1520;
-	w.result = 1530;
-	w.held = 1540;
-	w.done = 1550;
 	expect(&w, "bound by straggler (0.4", "agent 1 (node node1)");
 	w.called[1] = 1010;
 	expect(&w, "bound by credit (0.5", "agent 1 (node node1)");
@@ -209,13 +217,8 @@ static void trace__names_what_bound_a_step(void **state)
 	w = usual;
 	w.done = 2000;
 	expect(&w, "bound by copy (0.9", "agent 1");
-	w = usual;
+	w = pushed_at(1810);
 	w.called[1] = 0; /* not recorded */
-	w.pushed[1] = 1810;
-	w.folded[1] = 1820;
-	w.result = 1830;
-	w.held = 1840;
-	w.done = 1850;
 	expect(&w, "bound by unknown (0.8", "agent 1");
 }
 

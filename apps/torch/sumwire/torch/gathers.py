@@ -237,8 +237,8 @@ def reducescatter_async(tensor, op=Average, name=None, prescale_factor=1.0,
                         compression=Compression.none):
     """Begin to reduce the tensor over all ranks, and give each rank a part of
     the rows.  Return a handle; synchronize returns a new tensor of shape (rows
-    of this rank, ...).  Of R rows and N ranks, each rank gets R // N rows, and
-    the first R % N ranks get one more.
+    of this rank, ...).  N ranks share R rows: each gets R // N rows, and the
+    first R % N ranks get one more.
 
     tensor  dense, with at least one dimension; the same shape on all ranks
     op      Average, Sum, Min, Max or Product
