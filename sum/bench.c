@@ -170,7 +170,7 @@ static void work_run(struct work *w)
 	struct sw_sum_call call = {.dst = w->dst + at * w->shape.dst_bytes,
 		.n_src = w->n_src,
 		.factor = 1,
-		.by = 3,
+		.by = 8, /* a power of two, as most jobs have */
 		.n = w->n_part};
 
 	for (uint32_t k = 0; k < w->n_src; k++)

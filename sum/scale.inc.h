@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -83,16 +84,21 @@ static void i64_scale(void *dst, const void *src, double factor, size_t n)
 	}
 }
 
-/* Floats: rounded once; every NaN becomes the canonical NaN. */
+/* Floats: rounded once; every NaN becomes the canonical NaN. For a power of two
+ * the product with the inverse has the same bits, and is several times as fast.
+ */
 #define DIVIDE_FLOAT(name, type, nan)                                       \
 	static void name(void *dst, const void *acc, uint32_t by, size_t n) \
 	{                                                                   \
+		bool is_exact = !(by & (by - 1));                           \
+		type with = is_exact ? 1 / (type)by : (type)by;             \
+                                                                            \
 		for (size_t i = 0; i < n; i++) {                            \
 			type x;                                             \
                                                                             \
 			memcpy(&x, (const char *)acc + i * sizeof(x),       \
 				sizeof(x));                                 \
-			x /= (type)by;                                      \
+			x = is_exact ? x * with : x / with;                 \
 			x = x == x ? x : nan;                               \
 			memcpy((char *)dst + i * sizeof(x), &x, sizeof(x)); \
 		}                                                           \

@@ -1,5 +1,6 @@
 /* truth.c - check the reference itself, the fold kernels and the table.
  * SPDX-License-Identifier: BSD-3-Clause */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -280,6 +281,27 @@ static bool divides_are_right(const struct sw_sum *sum)
 	       bits == 0x7fc00000 && !sum->ops[SW_BOOL].divide;
 }
 
+/* A double holds the quotient exactly, so its conversion rounds once. */
+static bool halves_are_right(const struct sw_sum *sum)
+{
+	const float values[] = {3 * FLT_TRUE_MIN, FLT_TRUE_MIN, -5 * FLT_MIN,
+		FLT_MAX, 1.0f / 3, -0.0f, -INFINITY};
+	enum { N = sizeof(values) / sizeof(values[0]) };
+
+	for (uint32_t by = 1; by; by *= 2) {
+		float got[N], want[N];
+
+		for (int i = 0; i < N; i++)
+			want[i] = (float)((double)values[i] / by);
+		sum->ops[SW_F32].divide(got, values, by, N);
+		if (memcmp(got, want, sizeof(got))) {
+			printf("# %s f32 divide by %u\n", sum->name, by);
+			return false;
+		}
+	}
+	return true;
+}
+
 typedef void fold_fn(void *acc, const void *src, size_t n);
 
 static fold_fn *fold_of(const struct sw_sum_ops *ops, char op)
@@ -316,7 +338,7 @@ bool truth_cases(const struct sw_sum *sum)
 		}
 	}
 	return scales_are_right(sum) && i64_scales_are_right(sum) &&
-	       divides_are_right(sum);
+	       divides_are_right(sum) && halves_are_right(sum);
 }
 
 bool truth_fold(const struct sw_sum *sum)
