@@ -148,6 +148,7 @@ struct sw_wtensor;
 
 /* To be embedded.  Only this folder uses its fields. */
 struct sw_worker {
+	/* what the caller gave */
 	struct sw_engine engine;
 	struct sw_hub hub; /* of its links */
 	struct sw_params params;
@@ -158,6 +159,8 @@ struct sw_worker {
 	enum sw_worker_state state;
 	uint16_t member, n_members, n_local, n_ways;
 	bool is_misrouted; /* the current frame landed on a wrong lcore */
+
+	/* lanes */
 	uint32_t lane_i, n_lanes;
 	/* Lane 0: its channels to all other lanes; else the channel to lane 0.
 	 */
@@ -165,6 +168,8 @@ struct sw_worker {
 	/* Lanes that take this lane's commands; how many of these lanes do not
 	 * run yet, are declaring, have not left. */
 	uint32_t n_others, n_awaited, n_declaring, n_staying;
+
+	/* the job, as the coordinator tells it */
 	/* Our ranks begin at first; size counts all ranks. */
 	uint16_t first, size;
 	/* The job's payload, from the coordinator; 0: not yet known.  Until
@@ -178,6 +183,8 @@ struct sw_worker {
 	struct sw_deaths deaths;
 	uint64_t epoch;  /* the job's epoch, from the coordinator */
 	uint64_t joined; /* members that have joined, from the coordinator */
+
+	/* waiting: for members, then for ranks and results */
 	uint64_t started_ns; /* when JOINING began */
 	uint64_t warned_ns;  /* when the last line about waiting left */
 	/* The sweep for tensors without progress: when and where it continues,
@@ -193,6 +200,8 @@ struct sw_worker {
 	uint64_t warn_at_ns; /* the next warning about stalls is due then */
 	uint64_t stalled_ns; /* when the stall that was warned of began; 0: none
 			      */
+
+	/* the end */
 	/* The deadline of LEAVING; 0: the job has not ended. */
 	uint64_t left_by_ns;
 	struct sw_fault fault; /* the payload of LEAVE; err 0: a clean end */
@@ -202,6 +211,8 @@ struct sw_worker {
 	 * than a fault's text; "": use the fault's text. */
 	bool is_unsettled, is_ending, is_failing;
 	char sentence[SW_TEXT_MAX + SW_NAME_MAX];
+
+	/* sentences for the user who waits for the start */
 	/* The coordinator's sentence about missing members. */
 	char known[SW_TEXT_MAX];
 	/* The link whose JOIN was last refused for now (SW_EBUSY), when, and
@@ -210,6 +221,8 @@ struct sw_worker {
 	uint64_t refused_ns;
 	bool is_refused; /* no JOIN has been accepted since */
 	char refused[SW_TEXT_MAX];
+
+	/* servers, links and what waits to be sent */
 	struct sw_place_job place;
 	/* The link of each of this lane's servers. */
 	uint8_t link_of[SW_PLACE_SERVERS];
@@ -226,6 +239,8 @@ struct sw_worker {
 	/* Links whose place in due may be stale: their most urgent push or its
 	 * credit has changed (todo.c). */
 	uint64_t touched[SW_PLACE_SERVERS / 64];
+
+	/* tensors, streams and groups */
 	/* By index, which later streams reuse.  Numbers follow the order of
 	 * declaration, and the counts below are such numbers. */
 	struct sw_wtensor *tensors;
@@ -277,6 +292,8 @@ struct sw_worker {
 	uint32_t order_words[SW_ORDERS_WORDS * SW_TENSORS];
 	char job[SW_NAME_MAX], node_name[SW_NAME_MAX];
 	const struct sw_secret *secret; /* NULL: frames have no tags */
+
+	/* scratch of one turn */
 	/* The sources of one chunk at the local ranks, and their factors
 	 * (SW_PREMUL_SUM). */
 	const void *sources[SW_LOCAL_RANKS];
