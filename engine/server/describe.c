@@ -1,6 +1,6 @@
 /* describe.c - describe jobs and waiting sums to the control thread.
  * SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/server/describe.h"
+#include "engine/server/server_int.h"
 
 _Static_assert((int)SW_LOOK_JOBS == (int)SW_MAX_JOBS, "all have a place");
 

@@ -8,7 +8,6 @@
 #include "engine/server/admit.h"
 #include "engine/server/admit_declare.h"
 #include "engine/server/admit_keys.h"
-#include "engine/server/describe.h"
 #include "engine/server/job.h"
 #include "engine/server/session.h"
 #include "engine/server/share.h"

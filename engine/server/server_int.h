@@ -306,4 +306,13 @@ uint32_t sw_server_tx(struct sw_engine *engine, uint64_t now_ns,
 uint32_t sw_server_build(
 	struct sw_peer *p, enum sw_owed what, struct sw_header *h);
 
+/* --- describe.c --- */
+
+/* sw_server_peer, sw_server_tensor - name a session or tensor for a trace, as
+ * in struct sw_engine. */
+bool sw_server_peer(
+	const struct sw_engine *engine, uint32_t i, struct sw_engine_peer *out);
+bool sw_server_tensor(const struct sw_engine *engine, uint32_t i, uint32_t key,
+	struct sw_engine_tensor *out);
+
 #endif
