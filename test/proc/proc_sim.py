@@ -218,6 +218,24 @@ def test_stragglers():
     check(9 < times[0] < 11 and 30 < times[1] < 32 and 6 < times[2] < 20, rows)
 
 
+def test_stalls():
+    """Cores without a CPU slow a job down, and a seed gives the same stalls; bytes
+    leave a token bucket at once after a pause."""
+    job = JOB.replace("= 3", "= 30")
+    stall = "[net]\nstall = {}\nstall_gap = exponential 2ms\n" + job
+    never, twice, thrice = (result_of(text) for text in (job, *[
+        stall.format("exponential 2ms")] * 2))
+    check(twice == thrice and twice["jobs"][0]["wrong_elements"] == 0, twice)
+    check(twice["time_ns"] > 1.3 * never["time_ns"], f"{never}, {twice}")
+    short = result_of(stall.format("constant 1ns"))
+    check(short["time_ns"] < 1.1 * never["time_ns"], f"{never}, {short}")
+    slow = ("[net]\ntopology = links\nswitches = s, t\nbuffer = 8MiB\n[link a]\nfrom = gpu[0-1]\nto = s\n"
+            "[link b]\nfrom = cpu0\nto = t\n[link c]\nfrom = s\nto = t\nrate = 100Mb/s\nbucket = {}\n"
+            + JOB + "compute = 1s\n")
+    none, some = (result_of(slow.format(n))["jobs"][0]["round_median_ns"] for n in ("0", "8MiB"))
+    check(some - 1e9 < 0.2 * (none - 1e9), f"{none}, {some}")
+
+
 def test_copies():
     """Identical jobs have nodes of their own; figures are their means."""
     job = ("[net]\ntopology = leaf-spine\nleaf_nodes = 3\nbuffer = 8MiB\n[job]\nagents = gpu[0-1]\n"
@@ -535,6 +553,9 @@ WRONG = [
     (JOB + "straggler_time = 10ms\n", ["x.ini:6:", "[job] straggler_time", "no distribution", "pareto"]),
     (JOB + "straggler_time = uniform 5ms 3ms\n", ["x.ini:6:", "uniform LEAST MOST"]),
     (JOB + "straggler_time = pareto 1ms 0\n", ["x.ini:6:", "from 0.01 to 10"]),
+    ("[net]\nstall = 1ms\n" + JOB, ["x.ini:2:", "[net] stall", "no distribution"]),
+    ("[net]\nstall = constant 1ms\nstall_gap = uniform 1ms\n" + JOB,
+     ["x.ini:3:", "[net] stall_gap", "uniform LEAST MOST"]),
     (JOB + "straggler_time = file no.txt\n", ["x.ini:6:", "no.txt: No such file"]),
     (JOB + "straggler_time = file x.ini\n", ["x.ini:6:", 'x.ini:1: "[job]" is no time', "one a line"]),
     (JOB.replace("= 3", "= 100000") + "mode = asynchronous\n", ["rounds", "oracle = no"]),

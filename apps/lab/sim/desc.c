@@ -28,7 +28,8 @@ static bool is_text(const struct sw_option *o)
 static bool is_axis(const struct sw_option *o)
 {
 	return !is_text(o) || !strcmp(o->key, "model") ||
-	       !strcmp(o->key, "straggler_time");
+	       !strcmp(o->key, "straggler_time") || !strcmp(o->key, "stall") ||
+	       !strcmp(o->key, "stall_gap");
 }
 
 /* Find the section "job" of a header "job a".  Sets *@label to "a", or to

@@ -38,12 +38,13 @@ enum sw_sim_topology { SW_SIM_SWITCH, SW_SIM_LEAF_SPINE, SW_SIM_EXPLICIT };
 
 struct sw_sim_desc_net {
 	uint32_t topology, mtu, leaves, leaf_nodes, spines, oversubscription;
-	uint64_t rate_bit_s, port_bit_s, delay_ns, buffer_bytes;
+	uint64_t rate_bit_s, port_bit_s, delay_ns, buffer_bytes, bucket_bytes;
 	bool is_shared, is_paced;
 	uint64_t ecn_bytes, ecn_most_bytes, turn_ns, frame_ns, reorder_ns;
 	uint32_t alpha, loss, corrupt, duplicate, reorder, bad, good, bad_loss;
 	uint32_t ring;
 	char switches[SW_SIM_TEXT];
+	char stall[SW_SIM_TEXT], stall_gap[SW_SIM_TEXT];
 };
 
 struct sw_sim_desc_job {
@@ -83,8 +84,9 @@ struct sw_sim_desc_run {
 struct sw_sim_desc_link {
 	char label[SW_SIM_NAME];
 	char from[SW_SIM_TEXT], to[SW_SIM_TEXT];
-	uint64_t rate_bit_s, delay_ns, buffer_bytes; /* 0: as in [net] */
-	uint32_t mtu;                                /* 0: as in [net] */
+	/* 0: as in [net] */
+	uint64_t rate_bit_s, delay_ns, buffer_bytes, bucket_bytes;
+	uint32_t mtu;
 };
 
 struct sw_sim_desc_flap {

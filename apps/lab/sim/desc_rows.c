@@ -27,6 +27,9 @@ static const struct sw_option net_rows[] = {
 		"largest IP packet"),
 	ROW("net", "buffer", BYTES, net, buffer_bytes, "1MiB", 1, 1ULL << 32,
 		"", "queue of a switch's port; of the switch if shared"),
+	ROW("net", "bucket", BYTES, net, bucket_bytes, "0", 0, 1ULL << 24, "",
+		"burst of a token bucket at a switch's port, as TBF has it: "
+		"bytes that leave at once after a pause"),
 	ROW("net", "shared", BOOL, net, is_shared, "no", 0, 0, "yes|no",
 		"ports of a switch share its buffer"),
 	ROW("net", "alpha", PERCENT, net, alpha, "100%", 0, 0, "",
@@ -75,6 +78,11 @@ static const struct sw_option net_rows[] = {
 		"time of a turn of a polling core"),
 	ROW("net", "frame", TIME, net, frame_ns, "0ns", 0, 1000000, "",
 		"time that a core needs for each frame"),
+	ROW("net", "stall", PATH, net, stall, "", 0, 0, "",
+		"time that a polling core is without a CPU, as straggler_time "
+		"of [job]; empty: never"),
+	ROW("net", "stall_gap", PATH, net, stall_gap, "exponential 10ms", 0, 0,
+		"", "time from a stall to the next one, likewise"),
 };
 
 static const struct sw_option job_rows[] = {
@@ -157,6 +165,8 @@ static const struct sw_option link_rows[] = {
 		"as in [net]; switches drop larger packets"),
 	ROW("link", "buffer", BYTES, link, buffer_bytes, NULL, 1, 1ULL << 32,
 		"", "as in [net], of the switches' ports to this link"),
+	ROW("link", "bucket", BYTES, link, bucket_bytes, NULL, 0, 1ULL << 24,
+		"", "likewise"),
 };
 
 static const struct sw_option flap_rows[] = {

@@ -150,15 +150,15 @@ static void serialize(
 {
 	uint64_t q16 = (f->bytes + SW_SIM_WIRE - SW_SIM_HEADS) * l->ns_q16;
 
-	if (l->free_ns < net->now_ns) {
-		l->free_ns = net->now_ns;
+	if (l->free_ns + l->bucket_ns < net->now_ns) {
+		l->free_ns = net->now_ns - l->bucket_ns;
 		l->rest_q16 = 0;
 	}
 	q16 += l->rest_q16;
 	l->free_ns += q16 >> 16;
 	l->rest_q16 = q16 & 0xffff;
-	f->depart_ns = l->free_ns;
-	f->arrive_ns = l->free_ns + l->delay_ns;
+	f->depart_ns = sw_max64(l->free_ns, net->now_ns);
+	f->arrive_ns = f->depart_ns + l->delay_ns;
 }
 
 /* Schedule the departure of a frame, so that a shared buffer regains its room
@@ -417,6 +417,12 @@ void sw_sim_close(struct sw_sim_net *net)
 		sw_loopback_close(net->nodes[i].loopback);
 		free(net->nodes[i].loop);
 	}
+	if (net->stall) {
+		sw_sim_straggler_close(net->stall);
+		sw_sim_straggler_close(net->stall_gap);
+	}
+	free(net->stall);
+	free(net->stall_gap);
 	free_slabs(net->slabs);
 	sw_sim_events_close(&net->events);
 	free(net->nodes);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "apps/lab/sim/events.h"
+#include "apps/lab/sim/straggler.h"
 #include "engine/loop/loop.h"
 #include "engine/wire/frame.h"
 
@@ -98,7 +99,8 @@ struct sw_sim_link {
 	/* an event will report the departure of its first frame */
 	bool is_departing;
 	uint64_t rng;
-	uint64_t free_ns; /* time at which its queue becomes empty */
+	uint64_t free_ns;   /* time at which its queue becomes empty */
+	uint64_t bucket_ns; /* lead that a pause gives: a token bucket */
 	uint32_t rest_q16;
 	uint64_t queued; /* bytes, as of the last update */
 	/* first frame that has not left the queue */
@@ -125,6 +127,8 @@ struct sw_sim_node {
 	/* Times of the latest wake-ups in the event queue; 0: none. */
 	uint64_t queued_ns[SW_SIM_QUEUED];
 	bool is_deaf; /* its port hides all frames for the moment */
+	/* The stall that is next, or that lasts, or that just ended. */
+	uint64_t stall_ns, stall_end_ns, stall_rng;
 	/* Called after each turn.  Returns the time of the next turn that it
 	 * wants. */
 	uint64_t (*step)(void *ctx, uint64_t now_ns);
@@ -146,7 +150,8 @@ struct sw_sim_timer {
 struct sw_sim_net {
 	uint64_t now_ns, seed;
 	uint64_t turn_ns, frame_ns; /* time of a turn, and in it of a frame */
-	bool is_paced;              /* nodes know the rates of their links */
+	struct sw_sim_straggler *stall, *stall_gap; /* NULL: none */
+	bool is_paced; /* nodes know the rates of their links */
 	/* limit of a node's payload rate; 0: none */
 	uint64_t port_bit_s;
 	uint32_t ring; /* most frames in a core's ring */

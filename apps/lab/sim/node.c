@@ -240,12 +240,44 @@ static void take(struct sw_sim_node *n, struct sw_sim_frame *f)
 	sw_sim_node_poke(n);
 }
 
+/* Return whether the core is without a CPU at @now, until stall_end_ns.  Draw
+ * the next stall when one has ended. */
+static bool is_stalled(struct sw_sim_node *n, uint64_t now)
+{
+	while (n->stall_end_ns <= now) {
+		n->stall_ns =
+			n->stall_end_ns + 1 +
+			sw_sim_straggler_draw(n->net->stall_gap, &n->stall_rng);
+		n->stall_end_ns =
+			n->stall_ns +
+			sw_sim_straggler_draw(n->net->stall, &n->stall_rng);
+	}
+	return n->stall_ns <= now;
+}
+
+/* Let a turn wait for the end of a stall.  The core has polled until the stall
+ * began, so only the stall is a gap in polling. */
+static bool wait_for_cpu(struct sw_sim_node *n, uint64_t now)
+{
+	if (!is_stalled(n, now))
+		return false;
+	sw_loop_rest(
+		n->loop, n->stall_ns - sw_min64(n->stall_ns, n->turned_ns));
+	n->turned_ns = n->stall_end_ns;
+	n->last_ns = n->stall_end_ns;
+	n->wake_ns = UINT64_MAX;
+	wake_at(n, n->last_ns);
+	return true;
+}
+
 static void turn(struct sw_sim_node *n)
 {
 	struct sw_sim_net *net = n->net;
 	uint64_t now = net->now_ns, at = UINT64_MAX, wait, busy;
 	uint32_t did;
 
+	if (net->stall && wait_for_cpu(n, now))
+		return;
 	/* The real core polls all the time, so its last poll found nothing,
 	 * even though this node has skipped such turns. */
 	if (now - n->turned_ns > GAP_NS) {

@@ -21,7 +21,7 @@ static const uint32_t NONE = UINT32_MAX;
 
 /* Properties of a link: its own, or those of [net]. */
 struct kind {
-	uint64_t rate_bit_s, delay_ns, buffer_bytes;
+	uint64_t rate_bit_s, delay_ns, buffer_bytes, bucket_bytes;
 	uint32_t mtu;
 };
 
@@ -32,13 +32,15 @@ static struct sw_sim_link *add_way(
 	const struct sw_sim_desc_net *n = &b->d->net;
 	struct sw_sim_link *l = &net->links[net->n_links];
 	bool is_host = from < net->n_nodes;
+	uint64_t ns_q16 = (8 * SW_S << 16) / k->rate_bit_s;
 
 	*l = (struct sw_sim_link){.index = net->n_links++,
 		.from = from,
 		.to = to,
 		.rate_bit_s = k->rate_bit_s,
 		.delay_ns = k->delay_ns,
-		.ns_q16 = (8 * SW_S << 16) / k->rate_bit_s,
+		.ns_q16 = ns_q16,
+		.bucket_ns = is_host ? 0 : k->bucket_bytes * ns_q16 >> 16,
 		.buffer_bytes = is_host ? UINT64_MAX : k->buffer_bytes,
 		.most_bytes = k->mtu + 18,
 		.ecn_bytes = is_host ? 0 : n->ecn_bytes,
@@ -69,8 +71,8 @@ static void add_link(
 
 static struct kind kind_of(const struct sw_sim_desc_net *n)
 {
-	return (struct kind){
-		n->rate_bit_s, n->delay_ns, n->buffer_bytes, n->mtu};
+	return (struct kind){n->rate_bit_s, n->delay_ns, n->buffer_bytes,
+		n->bucket_bytes, n->mtu};
 }
 
 static void add_star(struct build *b)
@@ -131,6 +133,8 @@ static bool add_end(void *ctx, const char *name)
 		k.rate_bit_s = l->rate_bit_s ? l->rate_bit_s : k.rate_bit_s;
 		k.delay_ns = l->delay_ns ? l->delay_ns : k.delay_ns;
 		k.buffer_bytes = l->buffer_bytes;
+		k.bucket_bytes =
+			l->bucket_bytes ? l->bucket_bytes : k.bucket_bytes;
 		k.mtu = l->mtu;
 		add_link(b, from, e->to, &k);
 		return true;
@@ -306,6 +310,34 @@ static void allocate(struct build *b)
 	}
 }
 
+/* Read the distributions of stalls, and give each core a start of its own. */
+static int open_stalls(struct build *b)
+{
+	const struct sw_sim_desc_net *n = &b->d->net;
+	struct sw_sim_net *net = b->net;
+	char why[SW_SIM_TEXT - 100];
+	const char *key = "stall";
+	int err;
+
+	if (!*n->stall)
+		return 0;
+	net->stall = sw_lab_array(1, sizeof(*net->stall));
+	net->stall_gap = sw_lab_array(1, sizeof(*net->stall_gap));
+	err = sw_sim_straggler_open(net->stall, n->stall, why, sizeof(why));
+	if (!err) {
+		key = "stall_gap";
+		err = sw_sim_straggler_open(
+			net->stall_gap, n->stall_gap, why, sizeof(why));
+	}
+	if (err)
+		snprintf(b->why, SW_SIM_TEXT, "[net] %s: %s", key, why);
+	for (uint32_t i = 0; i < net->n_cores; i++) {
+		net->nodes[i].stall_rng = net->seed ^ (i + 1ULL) << 42;
+		net->nodes[i].stall_end_ns = net->now_ns;
+	}
+	return err;
+}
+
 int sw_sim_build(struct sw_sim_net *net, const struct sw_sim_desc *d, char *why)
 {
 	const struct sw_sim_desc_net *n = &d->net;
@@ -330,6 +362,9 @@ int sw_sim_build(struct sw_sim_net *net, const struct sw_sim_desc *d, char *why)
 		.good = n->good,
 		.bad_loss = n->bad_loss};
 	allocate(&b);
+	err = open_stalls(&b);
+	if (err)
+		return err;
 	if (n->topology == SW_SIM_SWITCH)
 		add_star(&b);
 	else if (n->topology == SW_SIM_LEAF_SPINE)
