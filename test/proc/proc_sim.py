@@ -344,6 +344,17 @@ def test_traffic():
     check(beside["traffic"][0]["goodput_bit_s"] > 0.3e9 and not beside["traffic"][0]["timeouts"], beside)
 
 
+def test_phases():
+    """Beside four TCP flows the job's share does not depend on the senders'
+    delays: no rhythm of ACKs locks it out."""
+    links = "".join(f"[link {i}]\nfrom = {node}\nto = s\ndelay = {us}us\n" for i, (node, us) in enumerate(
+        [("gpu0", 10), ("cpu0", 10), *((f"other{k}", 10 + 3 * k) for k in range(4))]))
+    out = result_of("[net]\ntopology = links\nswitches = s\nmtu = 1500\nbuffer = 256KiB\n[run]\noracle = no\n"
+                    + links + "[job]\nagents = gpu0\nservers = cpu0\ntensors = 1\nsize = 1MiB\nrounds = 30\n"
+                    "[traffic x]\nfrom = other[0-3]\nto = cpu0\n")
+    check(out["jobs"][0]["goodput_bit_s"] > 0.35 * 10e9 / 5, out)
+
+
 def varint(n):
     return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
 

@@ -6,9 +6,10 @@
  * trip. It detects a lost retransmission when a segment sent later arrives
  * (RACK, RFC 8985). As in Linux, a retransmission timeout is 200 ms or more. It
  * lacks the handshake, delayed ACKs, pacing and HyStart. A marked segment
- * (RFC 3168) decreases the window as a loss does. A flow whose own link is just
- * as fast as the bottleneck may lock others out of a full queue, because
- * nothing disturbs its rhythm (Floyd and Jacobson, phase effects).
+ * (RFC 3168) decreases the window as a loss does. If nothing disturbed the
+ * rhythm of ACKs, some flows would lock others out of a full queue (Floyd and
+ * Jacobson, phase effects). So traffic.c sends up to 16 frames' time late, at
+ * random; plain.c does not.
  */
 #ifndef SW_APPS_LAB_SIM_TCP_H
 #define SW_APPS_LAB_SIM_TCP_H

@@ -17,6 +17,7 @@ enum {
 	TCP_HEADS = 70, /* Ethernet with FCS, IPv4, TCP with timestamps */
 	/* interval at which a sender checks its timer and queue */
 	TICK_NS = 50000,
+	BATCH = 16,
 	QUEUE_NS = 20000, /* as ports keep it, because engines share the link */
 };
 
@@ -26,7 +27,8 @@ struct flow {
 	uint32_t index, from, to, frame_bytes;
 	struct sw_sim_tcp *tcp; /* NULL: a flow of datagrams */
 	uint64_t rng, phase_end_ns, received;
-	bool is_on;
+	uint32_t send_timer;
+	bool is_on, is_sending; /* is_sending: send_timer is set */
 };
 
 struct sw_sim_traffic {
@@ -34,7 +36,7 @@ struct sw_sim_traffic {
 	const struct sw_sim_desc *desc;
 	struct flow *flows;
 	uint32_t n;
-	uint64_t begun_ns;
+	uint64_t begun_ns, jitter_ns;
 };
 
 static void emit(struct flow *f, uint32_t from, uint32_t to, uint32_t bytes,
@@ -67,6 +69,31 @@ static void send_some(struct flow *f)
 		net->nodes[f->from].up->free_ns < net->now_ns + QUEUE_NS &&
 		sw_sim_tcp_send(f->tcp, net->now_ns, &s.number))
 		emit(f, f->from, f->to, f->frame_bytes, &s);
+}
+
+static uint64_t send_late(void *ctx, uint64_t now_ns)
+{
+	struct flow *f = ctx;
+
+	(void)now_ns;
+	f->is_sending = false;
+	send_some(f);
+	return UINT64_MAX;
+}
+
+/* Send within the time of BATCH frames on the slowest link, as hosts do that
+ * handle frames in batches.  Without this delay each segment would reach a full
+ * queue just when a frame has left it. */
+static void send_soon(struct flow *f)
+{
+	struct sw_sim_net *net = f->traffic->net;
+
+	if (f->is_sending)
+		return;
+	f->is_sending = true;
+	sw_sim_put(&net->events,
+		net->now_ns + 1 + sw_sim_below(&f->rng, f->traffic->jitter_ns),
+		SW_SIM_TIMER, f->send_timer);
 }
 
 static uint64_t tick(void *ctx, uint64_t now_ns)
@@ -131,7 +158,7 @@ static void take(
 	} else if (s->is_ack) {
 		sw_sim_tcp_ack(f->tcp, s->number, s->next, s->has_echo,
 			s->sent_ns, t->net->now_ns);
-		send_some(f);
+		send_soon(f);
 	}
 }
 
@@ -155,6 +182,11 @@ static void add_flow(struct sw_sim_traffic *t,
 	sw_sim_timer_add(t->net,
 		t->begun_ns + d->start_ns + sw_sim_below(&f->rng, TICK_NS),
 		f->tcp ? tick : shoot, f);
+	if (!f->tcp)
+		return;
+	f->is_sending = true;
+	f->send_timer = t->net->n_timers;
+	sw_sim_timer_add(t->net, t->begun_ns + d->start_ns, send_late, f);
 }
 
 struct list {
@@ -203,6 +235,11 @@ int sw_sim_traffic_open(struct sw_sim_net *net, const struct sw_sim_desc *d,
 	t->net = net;
 	t->desc = d;
 	t->begun_ns = net->now_ns;
+	for (uint32_t i = 0; i < net->n_links; i++)
+		t->jitter_ns = sw_max64(
+			t->jitter_ns, BATCH * (d->least_mtu + SW_SIM_WIRE) *
+						      net->links[i].ns_q16 >>
+					      16);
 	net->other = take;
 	net->other_ctx = t;
 	for (uint32_t i = 0; i < d->n_traffic && !err; i++)
