@@ -1,17 +1,22 @@
 # proc_lab_veth.py - compare sumwire-lab sim with daemons over veth with TBF
 # SPDX-License-Identifier: BSD-3-Clause
 """Each scenario runs twice: with daemons whose frames pass a veth pair that TBF
-slows down, and in the simulator. Both report goodput (results that an agent
-received, as a fraction of the payload that the link can carry), drops of the
-link, and the mean bytes in its fuller queue. Simulated cores and clients are as
-slow as the real ones: a turn takes the daemons' mean time between turns that had
-work, and a step begins as late as its client fills and checks tensors.
+slows down, and in the simulator, for as many steps. Both report goodput (results
+that an agent received, as a fraction of the payload that the link can carry),
+drops of the link, and the mean bytes in its queues of both directions.
+
+Simulated cores and clients are as slow as the real ones:
+- A turn takes the daemons' mean time between turns that had work, without waits.
+- Cores stall as long and as often as the daemons' cores waited for a CPU, but at
+  random times, and daemons mostly while idle. The last column has no stalls.
+- A step begins as late as its client fills and checks tensors.
 
 Daemons need cores of their own at higher rates: set MBIT in the environment."""
 import csv
 import json
 import os
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -19,7 +24,7 @@ import time
 import lan
 import rig
 from rig import check, end
-from trunk import FRAME, Trunk
+from trunk import BURST, FRAME, Backlog, Trunk
 
 WIRE = FRAME + 24  # the simulator adds FCS, preamble and gap
 BYTES = 4000000
@@ -36,6 +41,34 @@ def counted(net):
     return out
 
 
+def waited(threads):
+    """Return how long each thread was ready to run and had no CPU, in seconds."""
+    out = []
+    for path in threads:
+        with open(path + "/schedstat", encoding="ascii") as f:
+            out.append(int(f.read().split()[1]) / 1e9)
+    return out
+
+
+def cores(net):
+    """Return the folder in /proc of each daemon's polling thread: it runs most."""
+    def ran(path):
+        with open(path + "/schedstat", encoding="ascii") as f:
+            return int(f.read().split()[0])
+    return [max((f"/proc/{p.pid}/task/{tid}" for tid in
+                 os.listdir(f"/proc/{p.pid}/task")), key=ran)
+            for p in net.daemons.values()]
+
+
+def stalls(waits, took):
+    """Return the lengths of all stalls, and the mean time between two of a core.
+    Waits between two readings count as one stall."""
+    lengths = [new - old for before, after in zip(waits, waits[1:])
+               for old, new in zip(before, after) if new - old > 1e-5]
+    spare = len(waits[0]) * took - sum(lengths)
+    return lengths, max(spare / max(len(lengths), 1), 1e-6)
+
+
 def real(kib, seconds=30, **keys):
     """Return the figures of daemons, and the times that the simulator needs."""
     with Trunk(MBIT, kib, **keys) as net:
@@ -45,28 +78,33 @@ def real(kib, seconds=30, **keys):
                    for i in range(n)]
         for c in clients:
             c.await_out("step 2 exact")
-        from_, old, before = time.monotonic(), counted(net), net.trunk()
-        queues = [[], []]
+        threads, backlog, queues = cores(net), Backlog(), []
+        old, before = counted(net), net.trunk()
+        from_, waits = time.monotonic(), [waited(threads)]
         while time.monotonic() < from_ + seconds:
-            for queue, counters in zip(queues, net.trunk()):
-                queue.append(counters["backlog"])
-            time.sleep(0.02)
+            time.sleep(0.005)
+            queues.append(sum(backlog.read()))
+            waits.append(waited(threads))
         took = time.monotonic() - from_
         new = counted(net)
         sent, drops = (sum(b[k] - a[k] for a, b in zip(before, net.trunk()))
                        for k in ("packets", "drops"))
         end(net, clients)
     did = {key: new[key] - old[key] for key in new}
+    check(did["timed"], "no step was timed: raise MBIT, or run on cores without other work")
     round_s = did["round_ns.sum"] / did["timed"] / 1e9
+    idle_s = n / len(threads) * (sum(waits[-1]) - sum(waits[0]))
+    lengths, gap_s = stalls(waits, took)
     return {"goodput": 8 * did["result_bytes"] / n / took, "drops": drops / (sent + drops),
-            "queue": max(sum(q) / len(q) for q in queues),
-            "turn_s": n * took / did["lcore0.turns"],
+            "queue": statistics.fmean(queues), "stalls": lengths, "gap_s": gap_s,
+            "rounds": max(did["rounds"] // n, 10),
+            "turn_s": (n * took - idle_s) / did["lcore0.turns"],
             "compute_s": max(n * took / did["rounds"] - round_s, 0)}
 
 
 def steady(path, agent, from_, to):
-    """Return the mean over time of the fuller queue, and the fraction of frames
-    dropped in both directions. Count from the second step of @agent, as real()
+    """Return the mean over time of the bytes in both queues, and the fraction of
+    frames dropped in both directions. Count from the second step of @agent, as real()
     does, because the first steps overshoot. Each row of the file is a change.
     """
     with open(path, encoding="utf-8") as f:
@@ -87,23 +125,28 @@ def steady(path, agent, from_, to):
         ends[what, way] = (value if at <= first else begin), value
     drops, frames = (sum(now - begin for (what, _), (begin, now) in ends.items() if what == kind)
                      for kind in ("dropped", "frames"))
-    return max(areas.values()) / (end_ - first), drops / (frames + drops)
+    return sum(areas.values()) / (end_ - first), drops / (frames + drops)
 
 
 def simulated(kib, job, sides, like):
     near, far = sides
     text = (f"[net]\ntopology = links\nswitches = near, far\nrate = 10Gb/s\ndelay = 20us\n"
             f"mtu = 1500\nbuffer = {kib}KiB\n"
-            f"turn = {like['turn_s'] * 1e9:.0f}ns\n[run]\noracle = no\n"
+            f"turn = {like['turn_s'] * 1e9:.0f}ns\n"
+            f"stall = file stalls.txt\n"
+            f"stall_gap = exponential {like['gap_s'] * 1e9:.0f}ns\n[run]\noracle = no\n"
             "duration = 600s\n"
             f"[link near]\nfrom = {near}\nto = near\n[link far]\nfrom = {far}\nto = far\n"
             f"[link trunk]\nfrom = near\nto = far\nrate = {MBIT * WIRE // FRAME}Mb/s\n"
-            f"[job]\n{job}tensors = 1\nsize = {BYTES}\nrounds = 60\nwarmup = 2\n"
+            f"bucket = {BURST * WIRE // FRAME}\n"
+            f"[job]\n{job}tensors = 1\nsize = {BYTES}\nrounds = {like['rounds']}\nwarmup = 2\n"
             f"compute = {like['compute_s'] * 1e6:.0f}us\n"
             "[record]\ncsv = x.csv\nevery = 1ms\n")
     with tempfile.TemporaryDirectory() as d:
         with open(os.path.join(d, "x.ini"), "w", encoding="utf-8") as f:
             f.write(text)
+        with open(os.path.join(d, "stalls.txt"), "w", encoding="utf-8") as f:
+            f.writelines(f"{length * 1e9:.0f}ns\n" for length in like["stalls"] or [0])
         p = subprocess.run([os.path.abspath(rig.lab()), "sim", "--json", "x.ini"], cwd=d,
                            capture_output=True, text=True, timeout=rig.RUN_S, check=False)
         check(p.returncode == 0, p.stderr)
@@ -115,12 +158,16 @@ def simulated(kib, job, sides, like):
 def compare(name, kib, job, sides, **keys):
     is_of = real(kib, **keys)
     is_from = simulated(kib, job, sides, is_of)
-    print(f"{name:16} {'veth':>10} {'sim':>10}   "
-          f"turn {is_of['turn_s'] * 1e6:.1f} us, compute {is_of['compute_s'] * 1e3:.1f} ms")
+    without = simulated(kib, job, sides, {**is_of, "stalls": [0]})
+    print(f"{name:16} {'veth':>10} {'sim':>10} {'without stalls':>24}   "
+          f"turn {is_of['turn_s'] * 1e6:.1f} us, compute {is_of['compute_s'] * 1e3:.1f} ms, "
+          f"{len(is_of['stalls'])} stalls, mean {statistics.fmean(is_of['stalls'] or [0]) * 1e3:.2f} ms, "
+          f"most {max(is_of['stalls'] or [0]) * 1e3:.1f} ms, every {is_of['gap_s'] * 1e3:.1f} ms")
     for key, unit, what in (("goodput", 1e6, "Mb/s"), ("drops", 0.01, "%"),
                             ("queue", 1024, "KiB")):
         print(f"  {key:9}{what:5} {is_of[key] / unit:10.2f} {is_from[key] / unit:10.2f} "
-              f"{100 * (is_from[key] / max(is_of[key], 1e-9) - 1):+7.1f} %", flush=True)
+              f"{100 * (is_from[key] / max(is_of[key], 1e-9) - 1):+7.1f} % "
+              f"{without[key] / unit:14.2f}", flush=True)
     cells = [f"{is_of[key] / unit:.3g}, {is_from[key] / unit:.3g}"
              for key, unit in (("goodput", 1e6), ("queue", 1024), ("drops", 0.01))]
     print("| " + " | ".join([name, *cells]) + " |", flush=True)  # format of doc/lab.md
