@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import re
 import signal
+import subprocess
 import time
 
 import lan
@@ -195,13 +196,28 @@ def test_server_of_another_network():
         run_all(net)
 
 
-def test_smaller_mtu_on_the_way():
-    """Probes find it, and the job uses smaller frames."""
+ROUTER = """\
+set -e
+ip link set dev a-lan nomaster
+ip address add 10.9.0.254/24 dev lan
+ip route add 10.9.0.1 dev a-lan mtu lock 1500
+ip route add 10.9.0.101 dev lan mtu lock 1500
+for dev in lan a-lan; do echo 1 >/proc/sys/net/ipv4/conf/$dev/proxy_arp; done
+echo 1 >/proc/sys/net/ipv4/ip_forward"""
+
+
+def test_router_with_a_smaller_mtu():
+    """It answers large packets by ICMP (fragmentation needed). Probes find the
+    limit; frames fit the path and are not fragmented."""
     with Hosts(agents=1) as net:
-        ip("link", "set", "dev", "a-lan", "mtu", "1500")
+        subprocess.run(["sh", "-c", ROUTER], check=True)
         net.start_all()
         run_all(net)
         net.daemons["a"].await_text("runs with a payload of 1408 B")
+        names, counts = [line.split() for line in subprocess.run(
+            net.inside("agent0", "cat", "/proc/net/snmp"), capture_output=True,
+            check=True, text=True).stdout.splitlines() if line.startswith("Icmp:")]
+        check(int(counts[names.index("InDestUnreachs")]), "no ICMP came")
 
 
 def test_mtu_falls_in_mid_job():

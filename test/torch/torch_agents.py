@@ -176,7 +176,7 @@ class Bare(Held):
 
 class Apart(Held):
     """Ranks in containers on the host's network: rank 0 in one, the others in
-    another that does not have rank 0's files."""
+    another with a /tmp of its own, without rank 0's files."""
 
     def __init__(self):
         super().__init__(3)

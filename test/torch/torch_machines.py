@@ -37,7 +37,7 @@ exec cat"""
 class Machines(Alone):
     """hosts: a machine's own entries in its /etc/hosts."""
 
-    def __init__(self, own="127.0.1.1", nets=None):
+    def __init__(self, own="127.0.1.1", nets=None, mtus=(1500, 1500)):
         super().__init__(2 * N)
         nets = nets or NETS
         bits = ["/64", "nodad"] if nets is NETS_V6 else ["/24"]
@@ -48,7 +48,8 @@ class Machines(Alone):
                    "peer", "name", name, "netns", self.pid(1))
             for i in range(N):
                 for words in (("addr", "add", f"{net}{i + 1}{bits[0]}", "dev",
-                               name, *bits[1:]), ("link", "set", name, "up")):
+                               name, *bits[1:]),
+                              ("link", "set", name, "mtu", str(mtus[i]), "up")):
                     subprocess.run(self.inside(i, "ip", *words), check=True)
 
     def pid(self, i):
@@ -170,8 +171,9 @@ def agents_are(agents, net, nets=None):
 
 
 def test_by_name():
+    """The machines' MTUs differ; an overlay's is the smaller one."""
     n = 2 if len(os.sched_getaffinity(0)) >= 4 else 1  # the ranks need two cores
-    with Machines() as net:
+    with Machines(mtus=(9000, 1450)) as net:
         agents_are(net.torchruns_ok(
             "places", "lcores", "sums", "moves", "parts", rendezvous=by_name,
             env={"SUMWIRE_LCORES": None, "TEST_LCORES": str(n)}), "net")
