@@ -97,7 +97,8 @@ static inline void sw_grants_divide(struct sw_grants *g, uint32_t n)
 struct sw_space {
 	/* sending */
 	uint64_t next_psn;
-	uint64_t oldest; /* no lower entry is open */
+	uint64_t oldest;   /* no lower entry is open */
+	uint64_t lost_psn; /* newest number that counts as lost; 0: none */
 	uint64_t largest_acked;
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */

@@ -358,6 +358,7 @@ static void lose(struct sw_flow *f, uint32_t class, struct sw_sent *e,
 
 	close_entry(f, class, e);
 	e->is_lost = true;
+	f->space[class].lost_psn = copy.psn;
 	sw_congestion_lose(&f->congestion, f->consumed, f->granted, copy.quanta,
 		f->space[class].srtt_ns);
 	sw_fanout_lose(f, copy.t_ns);
@@ -479,8 +480,10 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	if ((e->is_open || e->is_lost) && e->psn == k->largest &&
 		now_ns - e->t_ns > delay)
 		sample_rtt(f, s, now_ns - e->t_ns - delay);
-	if (e->is_lost && e->psn == k->largest) { /* it was only late */
+	if (e->psn == k->largest)
 		e->is_lost = false;
+	if (s->lost_psn && is_sacked(k, s->lost_psn)) { /* it was only late */
+		s->lost_psn = 0;
 		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
 		look_at_crowd(f);

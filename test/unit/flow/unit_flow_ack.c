@@ -176,6 +176,28 @@ static void on_ack__late_for_a_lost_one(void **state)
 	assert_string_equal(x->fates, "");
 }
 
+/* A late frame restores the window, even if its ACK names a later frame too. */
+static void on_ack__late_restores_the_window(void **state)
+{
+	struct fixture *x = open_flow();
+	uint32_t window;
+
+	sw_congestion_init(&x->f.congestion, FRAME, 8192, true);
+	x->f.congestion.is_slow = false;
+	window = x->f.congestion.window;
+	for (uint32_t i = 0; i < 3; i++)
+		send(x, 0);
+	x->now_ns += 10 * SW_MS;
+	assert_true(ack(x, 0, 3, 1 << 1, 0)); /* bit of 1 */
+	tick(x, 5 * SW_MS);
+	assert_string_equal(x->fates, "-2");
+	assert_true(x->f.congestion.window < window);
+	tick(x, 20 * SW_MS); /* the pace lets a frame leave */
+	send(x, 0);
+	assert_true(ack(x, 0, 4, 7, 0));
+	assert_int_equal(x->f.congestion.window, window);
+}
+
 static void resolve__by_meaning(void **state)
 {
 	struct fixture *x = open_flow();
@@ -476,6 +498,7 @@ int main(void)
 		cmocka_unit_test(on_ack__newer_per_class),
 		cmocka_unit_test(on_ack__other_class_overtakes),
 		cmocka_unit_test(on_ack__late_for_a_lost_one),
+		cmocka_unit_test(on_ack__late_restores_the_window),
 		cmocka_unit_test(resolve__by_meaning),
 		cmocka_unit_test(resolve__of_a_copy_is_no_sample),
 		cmocka_unit_test(resolve__ends_the_backoff),
