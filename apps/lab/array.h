@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* sw_lab_array - return @n zeroed elements of @bytes, at least one, or abort.
  * The caller frees them. */
@@ -15,6 +16,18 @@ static inline void *sw_lab_array(uint64_t n, size_t bytes)
 	if (!mem)
 		abort();
 	return mem;
+}
+
+/* sw_lab_lines - do so for elements of whole cache lines, which begin at a
+ * line. */
+static inline void *sw_lab_lines(uint64_t n, size_t bytes)
+{
+	size_t all = (n ? n : 1) * bytes;
+	void *mem = aligned_alloc(64, all);
+
+	if (!mem)
+		abort();
+	return memset(mem, 0, all);
 }
 
 #endif

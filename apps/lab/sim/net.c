@@ -126,8 +126,6 @@ static bool is_lost(struct sw_sim_link *l)
 {
 	const struct sw_sim_faults *x = l->faults;
 
-	if (!x)
-		return false;
 	if (x->bad && sw_sim_chance(&l->rng, l->is_bad ? x->good : x->bad))
 		l->is_bad = !l->is_bad;
 	return sw_sim_chance(&l->rng, x->loss) ||
@@ -148,7 +146,8 @@ static void damage(struct sw_sim_link *l, struct sw_sim_frame *f)
 static void serialize(
 	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
 {
-	uint64_t q16 = (f->bytes + SW_SIM_WIRE - SW_SIM_HEADS) * l->ns_q16;
+	uint64_t bytes = f->bytes + SW_SIM_WIRE - SW_SIM_HEADS;
+	uint64_t q16 = bytes * l->ns_q16;
 
 	if (l->free_ns + l->bucket_ns < net->now_ns) {
 		l->free_ns = net->now_ns - l->bucket_ns;
@@ -241,7 +240,7 @@ static void forward(struct sw_sim_net *net, uint32_t s, struct sw_sim_frame *f)
 	sw_sim_send(net, l, f);
 }
 
-static void reach(
+static inline void reach(
 	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
 {
 	if (net->tap)
@@ -291,6 +290,27 @@ static void stray(
 		SW_SIM_STRAY, i);
 }
 
+/* Let a frame meet the faults of its link, before it reaches the link's end. */
+static void suffer(
+	struct sw_sim_net *net, struct sw_sim_link *l, struct sw_sim_frame *f)
+{
+	const struct sw_sim_faults *x = l->faults;
+
+	if (is_lost(l)) {
+		l->n.n_lost++;
+		sw_sim_frame_free(net, f);
+		return;
+	}
+	if (!f->is_other && sw_sim_chance(&l->rng, x->corrupt))
+		damage(l, f);
+	if (sw_sim_chance(&l->rng, x->duplicate))
+		reach(net, l, copy_of(net, f));
+	if (sw_sim_chance(&l->rng, x->reorder))
+		stray(net, l, f);
+	else
+		reach(net, l, f);
+}
+
 static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
 {
 	struct sw_sim_frame *f = l->first;
@@ -302,18 +322,8 @@ static void arrive(struct sw_sim_net *net, struct sw_sim_link *l)
 			l->index);
 	else
 		l->last = &l->first;
-	if (is_lost(l)) {
-		l->n.n_lost++;
-		sw_sim_frame_free(net, f);
-		return;
-	}
-	if (l->faults && !f->is_other &&
-		sw_sim_chance(&l->rng, l->faults->corrupt))
-		damage(l, f);
-	if (l->faults && sw_sim_chance(&l->rng, l->faults->duplicate))
-		reach(net, l, copy_of(net, f));
-	if (l->faults && sw_sim_chance(&l->rng, l->faults->reorder))
-		stray(net, l, f);
+	if (l->faults)
+		suffer(net, l, f);
 	else
 		reach(net, l, f);
 }

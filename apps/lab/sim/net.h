@@ -80,59 +80,65 @@ struct sw_sim_faults {
 
 struct sw_sim_counts {
 	uint64_t bytes; /* bytes sent on the wire */
-	uint64_t n_frames, n_dropped, n_lost, n_marked, n_down;
+	uint64_t n_frames;
 	uint64_t most; /* most bytes in the queue */
+	uint64_t n_dropped, n_lost, n_marked, n_down;
 };
 
-/* One direction of a link, with the queue before it. */
+/* One direction of a link, with the queue before it.  A frame touches only the
+ * first two cache lines of most links. */
 struct sw_sim_link {
-	uint32_t index, from, to; /* nodes or switches */
-	uint64_t rate_bit_s, delay_ns;
-	uint64_t ns_q16; /* ns per byte, in fixed point with 16 bits */
-	uint64_t buffer_bytes;
-	uint32_t most_bytes; /* largest frame that its MTU allows */
-	/* queue from which it marks some, and all; 0: never */
-	uint64_t ecn_bytes, ecn_most_bytes;
-	struct sw_sim_pool *pool; /* NULL: its own buffer */
-	const struct sw_sim_faults *faults;
+	_Alignas(64) struct sw_sim_frame *first, **last; /* all in flight */
+	/* first frame that has not left the queue */
+	struct sw_sim_frame *waiting;
+	uint64_t queued;  /* bytes, as of the last update */
+	uint64_t free_ns; /* time at which its queue becomes empty */
+	uint64_t delay_ns;
+	uint32_t index, to; /* to, from: nodes or switches */
+	uint32_t rest_q16;
 	bool is_bad, is_down;
 	/* an event will report the departure of its first frame */
 	bool is_departing;
-	uint64_t rng;
-	uint64_t free_ns;   /* time at which its queue becomes empty */
+	uint32_t ns_q16;     /* ns per byte, in fixed point with 16 bits */
+	uint32_t most_bytes; /* largest frame that its MTU allows */
+	uint64_t buffer_bytes;
+	struct sw_sim_pool *pool;           /* NULL: its own buffer */
+	const struct sw_sim_faults *faults; /* NULL: none */
+	/* queue from which it marks some, and all; 0: never */
+	uint64_t ecn_bytes;
 	uint64_t bucket_ns; /* lead that a pause gives: a token bucket */
-	uint32_t rest_q16;
-	uint64_t queued; /* bytes, as of the last update */
-	/* first frame that has not left the queue */
-	struct sw_sim_frame *waiting;
-	struct sw_sim_frame *first, **last; /* all frames in flight */
 	struct sw_sim_counts n;
+	uint64_t ecn_most_bytes;
+	uint64_t rng, rate_bit_s;
+	uint32_t from;
 };
 
+/* A turn with few frames touches the first four cache lines. */
 struct sw_sim_node {
-	struct sw_port port; /* first, for casts */
+	_Alignas(64) struct sw_port port; /* first, for casts */
 	struct sw_sim_net *net;
-	uint32_t index;
-	char name[32];
 	struct sw_sim_link *up; /* to its switch */
+	struct sw_loop *loop;   /* NULL: it runs no engine */
 	struct sw_port *ports[SW_SIM_PORTS];
-	struct sw_handoff_port *loopback; /* NULL: it has only one engine */
-	uint32_t n_ports, n_endpoints;
-	uint32_t n_lcores;    /* 0: one; each of the first endpoints has one */
-	struct sw_loop *loop; /* NULL: it runs no engine */
+	struct sw_handoff_port *loopback;   /* NULL: it has only one engine */
 	struct sw_sim_frame *first, **last; /* received */
-	uint32_t n_inbox, n_taken, room, n_sent;
-	struct sw_sim_frame *taken[SW_RX_BURST];
-	uint64_t wake_ns, turned_ns, last_ns, n_full;
+	uint64_t wake_ns, turned_ns, last_ns;
 	/* Times of the latest wake-ups in the event queue; 0: none. */
 	uint64_t queued_ns[SW_SIM_QUEUED];
-	bool is_deaf; /* its port hides all frames for the moment */
-	/* The stall that is next, or that lasts, or that just ended. */
-	uint64_t stall_ns, stall_end_ns, stall_rng;
+	uint32_t n_inbox, n_taken, room, n_sent;
 	/* Called after each turn.  Returns the time of the next turn that it
 	 * wants. */
 	uint64_t (*step)(void *ctx, uint64_t now_ns);
 	void *ctx;
+	uint32_t index;
+	uint32_t n_lcores; /* 0: one; each of the first endpoints has one */
+	bool is_deaf;      /* its port hides all frames for the moment */
+	struct sw_sim_frame *taken[SW_RX_BURST];
+	uint32_t n_ports, n_endpoints;
+	uint64_t n_full;
+	/* The stall that is next, or that lasts, or that just ended. */
+	uint64_t stall_ns, stall_end_ns, stall_rng;
+	char name[32];
 };
 
 /* Next hops from one switch to another: links[first] and the n - 1 that

@@ -67,9 +67,9 @@ static void port_rx_release(struct sw_port *port)
 
 static uint64_t frame_ns(const struct sw_sim_node *n)
 {
-	return ((n->port.max_payload + SW_HEAD_BYTES + SW_SIM_WIRE) *
-		       n->up->ns_q16) >>
-	       16;
+	uint64_t bytes = n->port.max_payload + SW_HEAD_BYTES + SW_SIM_WIRE;
+
+	return bytes * n->up->ns_q16 >> 16;
 }
 
 static uint32_t port_tx_room(struct sw_port *port)

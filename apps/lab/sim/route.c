@@ -25,6 +25,11 @@ struct kind {
 	uint32_t mtu;
 };
 
+static bool has_faults(const struct sw_sim_faults *x)
+{
+	return x->loss || x->corrupt || x->duplicate || x->reorder || x->bad;
+}
+
 static struct sw_sim_link *add_way(
 	struct build *b, uint32_t from, uint32_t to, const struct kind *k)
 {
@@ -39,7 +44,7 @@ static struct sw_sim_link *add_way(
 		.to = to,
 		.rate_bit_s = k->rate_bit_s,
 		.delay_ns = k->delay_ns,
-		.ns_q16 = ns_q16,
+		.ns_q16 = (uint32_t)ns_q16,
 		.bucket_ns = is_host ? 0 : k->bucket_bytes * ns_q16 >> 16,
 		.buffer_bytes = is_host ? UINT64_MAX : k->buffer_bytes,
 		.most_bytes = k->mtu + 18,
@@ -48,7 +53,7 @@ static struct sw_sim_link *add_way(
 		.pool = is_host || !n->is_shared
 				? NULL
 				: &net->pools[from - net->n_nodes],
-		.faults = &net->faults,
+		.faults = has_faults(&net->faults) ? &net->faults : NULL,
 		.rng = net->seed ^ (uint64_t)net->n_links << 20};
 	l->last = &l->first;
 	return l;
@@ -292,8 +297,8 @@ static void allocate(struct build *b)
 	net->n_switches = n_switches(b->d);
 	b->size = 2 * (net->n_nodes + n->leaves * n->spines + 4096);
 	net->n_cores = net->n_nodes * b->d->most_lcores;
-	net->nodes = sw_lab_array(net->n_cores, sizeof(*net->nodes));
-	net->links = sw_lab_array(b->size, sizeof(*net->links));
+	net->nodes = sw_lab_lines(net->n_cores, sizeof(*net->nodes));
+	net->links = sw_lab_lines(b->size, sizeof(*net->links));
 	net->pools = sw_lab_array(net->n_switches, sizeof(*net->pools));
 	net->switch_of = sw_lab_array(net->n_nodes, sizeof(*net->switch_of));
 	net->down = sw_lab_array(net->n_nodes, sizeof(*net->down));
