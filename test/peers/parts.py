@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-HZ = 2500
+NS = 400000  # CPU time of a sample
 ATTACH_S = 1  # for perf, to open its events
 
 # Part; is it the kernel's; function; one of its callers; thread.
@@ -51,7 +51,7 @@ def sampled(owners):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "perf.data")
         with subprocess.Popen(
-                ["perf", "record", "-q", "-e", "cpu-clock", "-F", str(HZ), "-g",
+                ["perf", "record", "-q", "-e", "cpu-clock", "-c", str(NS), "-g",
                  "-o", path, "-p", ",".join(map(str, owners))],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as perf:
             time.sleep(ATTACH_S)
@@ -91,5 +91,5 @@ def table(counts, calls, backends):
     """Return {part: {backend: ms of CPU of a call and rank}}, calls: of each rank,
     times the ranks."""
     parts = sorted({p for _, p in counts}, key=[r[0] for r in ROWS].index)
-    return {p: {b: counts[b, p] * 1e3 / HZ / calls for b in backends}
+    return {p: {b: counts[b, p] * NS / 1e6 / calls for b in backends}
             for p in parts}
