@@ -9,7 +9,7 @@
  * (RFC 3168) decreases the window as a loss does. If nothing disturbed the
  * rhythm of ACKs, some flows would lock others out of a full queue (Floyd and
  * Jacobson, phase effects). So traffic.c sends up to 16 frames' time late, at
- * random; plain.c does not.
+ * random, a number chosen, not measured; plain.c does not.
  */
 #ifndef SW_APPS_LAB_SIM_TCP_H
 #define SW_APPS_LAB_SIM_TCP_H
