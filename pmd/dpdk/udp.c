@@ -183,77 +183,39 @@ void sw_udp_drop_held(struct queue *q, uint32_t counter)
 	release(q, all, q->n_tx_held);
 }
 
-static bool is_same_path(const struct sw_udp_out *a, const struct sw_udp_out *b)
+static bool is_same_way(const struct sw_udp_out *a, const struct sw_udp_out *b)
 {
-	return a->endpoint == b->endpoint &&
+	return a->endpoint == b->endpoint && a->class == b->class &&
 	       sw_ip_is_same(a->to.ip, b->to.ip) && a->to.udp == b->to.udp;
 }
 
-/* Return the first held frame, or, if that is a control frame, the first longer
- * data frame on its path, whose datagram the control frame can end. */
-static uint32_t leader(const struct queue *q)
+/* Choose the held frames of the next datagram: the first one and those with the
+ * same path, all of equal length except the last, which may be shorter. A frame
+ * that asks for an ACK also ends the datagram: if a queue drops a whole
+ * datagram, the rest of the window still gets through. Keeps the frames' order;
+ * returns their number. */
+static uint32_t join(const struct queue *q, uint8_t which[SW_UDP_JOINED])
 {
 	struct sw_udp_queue *u = q->udp;
 	const struct sw_udp_out *first = held(u, 0);
+	uint32_t n = 1, most = SW_UDP_DATAGRAM / first->len;
 
-	if (first->class != SW_CLASS_CTL || u->n_single)
-		return 0;
-	for (uint32_t i = 1; i < q->n_tx_held; i++) {
+	most = RTE_MIN(most, (uint32_t)SW_UDP_JOINED);
+	which[0] = 0;
+	if (u->n_single || first->asks)
+		return 1;
+	for (uint32_t i = 1; i < q->n_tx_held && n < most; i++) {
 		const struct sw_udp_out *o = held(u, i);
 
-		if (is_same_path(o, first) && o->class != SW_CLASS_CTL &&
-			o->len > first->len)
-			return i;
-	}
-	return 0;
-}
-
-/* Move the first held frame behind the @n ones of @which, and add it to them.
- */
-static void move_behind(
-	struct sw_udp_queue *u, uint8_t which[SW_UDP_JOINED], uint32_t n)
-{
-	uint8_t slot = u->order[0], last = which[n - 1];
-
-	memmove(u->order, u->order + 1, last);
-	u->order[last] = slot;
-	for (uint32_t i = 0; i < n; i++)
-		which[i]--;
-	which[n] = last;
-}
-
-/* Choose the held frames of the next datagram: the first one and those with the
- * same path and class, all of equal length except the last, which may be
- * shorter. A frame that asks for an ACK also ends the datagram: if a queue
- * drops a whole datagram, the rest of the window still gets through. A control
- * frame before data on its path goes last, so it needs no datagram of its own.
- * Keeps the order of all others; returns their number. */
-static uint32_t join(struct queue *q, uint8_t which[SW_UDP_JOINED])
-{
-	struct sw_udp_queue *u = q->udp;
-	uint32_t lead = leader(q), n = 1, room = SW_UDP_DATAGRAM, most;
-	const struct sw_udp_out *first = held(u, lead), *last = first;
-
-	room -= lead ? held(u, 0)->len : 0;
-	most = RTE_MIN(room / first->len, SW_UDP_JOINED - (lead != 0));
-	most = u->n_single ? 1 : most;
-	which[0] = (uint8_t)lead;
-	for (uint32_t i = lead + 1; i < q->n_tx_held && n < most; i++) {
-		const struct sw_udp_out *o = held(u, i);
-
-		if (last->asks || last->len < first->len)
-			break;
-		if (!is_same_path(o, first) || o->class != first->class)
+		if (!is_same_way(o, first))
 			continue;
 		if (o->len > first->len)
 			break;
-		last = o;
 		which[n++] = (uint8_t)i;
+		if (o->len < first->len || o->asks)
+			break;
 	}
-	if (!lead || last->len < first->len)
-		return n;
-	move_behind(u, which, n);
-	return n + 1;
+	return n;
 }
 
 static void note_add(struct msghdr *m, int level, int type, const void *value,
@@ -273,7 +235,7 @@ static void note_add(struct msghdr *m, int level, int type, const void *value,
 static ssize_t write_joined(struct queue *q, const uint8_t *which, uint32_t n)
 {
 	struct sw_udp_queue *u = q->udp;
-	const struct sw_udp_out *first = held(u, which[0]);
+	const struct sw_udp_out *first = held(u, 0);
 	_Alignas(struct cmsghdr) char
 		notes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint16_t))];
 	struct iovec from[2 * SW_UDP_JOINED];

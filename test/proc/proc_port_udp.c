@@ -191,39 +191,6 @@ static void asking_run(struct node *n)
 	node_down(n);
 }
 
-/* Control frames before data on their paths end the data's datagrams, in their
- * order. */
-static void control_run(struct node *n)
-{
-	int a = plain(2, UDP), b = plain(3, UDP + 9);
-	struct sw_path to_a = {.ip = sw_ip_v4(ip_of(2)), .udp = UDP};
-	struct sw_path to_b = {.ip = sw_ip_v4(ip_of(3)), .udp = UDP + 9};
-	uint32_t i = 0;
-
-	n->port.burst = 32;
-	up(n);
-	tx(n, i++, 48, true, to_a, SW_CLASS_CTL);
-	tx(n, i++, 96, true, to_a, SW_CLASS_CTL);
-	tx(n, i++, 48, true, to_b, SW_CLASS_CTL); /* no data follows there */
-	for (; i < 3 + FIT + 1; i++)
-		tx(n, i, SW_PAYLOAD_MAX, true, to_a, 5);
-	tx(n, i++, 48, true, to_a, SW_CLASS_CTL); /* longer than the data */
-	tx(n, i++, 0, true, to_a, 4);
-	n->p->ops->tx_flush(n->p);
-	need(sw_dpdk_port_is_drained(n->p));
-	for (i = 3; i < 3 + FIT; i++)
-		need_datagram(a, FULL, i);
-	need_datagram(a, SW_HEAD_BYTES + 48, 0);
-	need_datagram(a, FULL, i++);
-	need_datagram(a, SW_HEAD_BYTES + 96, 1);
-	need_datagram(b, SW_HEAD_BYTES + 48, 2);
-	need_datagram(a, SW_HEAD_BYTES + 48, i++);
-	need_datagram(a, SW_HEAD_BYTES, i++);
-	need(counter(n, SW_DPDK_I_tx_frames) == i);
-	need(counter(n, SW_DPDK_I_tx_writes) == 5);
-	node_down(n);
-}
-
 /* Make the kernel refuse all datagrams of this process from now on. */
 static void refuse_to_send(void)
 {
@@ -543,7 +510,6 @@ static void conf_run(struct node *n)
 	}
 CASE(joined)
 CASE(asking)
-CASE(control)
 CASE(passing)
 CASE(uncut)
 CASE(split)
@@ -566,7 +532,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(udp__joined, &s),
 		cmocka_unit_test_prestate(udp__asking, &s),
-		cmocka_unit_test_prestate(udp__control, &s),
 		cmocka_unit_test_prestate(udp__passing, &s),
 		cmocka_unit_test_prestate(udp__uncut, &s),
 		cmocka_unit_test_prestate(udp__split, &s),
