@@ -475,15 +475,19 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 	uint64_t delay = k->delay_us * SW_US;
 	uint64_t largest =
 		k->largest < s->next_psn ? k->largest : largest_sent(s, k);
+	bool is_late = e->is_lost && e->psn == k->largest;
 	uint32_t n;
 
 	if ((e->is_open || e->is_lost) && e->psn == k->largest &&
 		now_ns - e->t_ns > delay)
 		sample_rtt(f, s, now_ns - e->t_ns - delay);
-	if (e->psn == k->largest)
+	if (is_late)
 		e->is_lost = false;
-	if (s->lost_psn && is_sacked(k, s->lost_psn)) { /* it was only late */
+	if (s->lost_psn && is_sacked(k, s->lost_psn)) {
 		s->lost_psn = 0;
+		is_late = true;
+	}
+	if (is_late) {
 		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
 		look_at_crowd(f);
