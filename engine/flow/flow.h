@@ -98,7 +98,7 @@ struct sw_space {
 	/* sending */
 	uint64_t next_psn;
 	uint64_t oldest;   /* no lower entry is open */
-	uint64_t lost_psn; /* newest number that counts as lost; 0: none */
+	uint64_t lost_psn; /* the number declared lost last; 0: none */
 	uint64_t largest_acked;
 	uint64_t ack_psn; /* number of the newest ACK with a block for this
 			     space */

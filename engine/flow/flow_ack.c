@@ -487,7 +487,7 @@ static void take_sack(struct sw_flow *f, const struct sw_sack *k,
 		s->lost_psn = 0;
 		is_late = true;
 	}
-	if (is_late) {
+	if (is_late) { /* it only seemed lost */
 		s->backoff = 0;
 		sw_congestion_undo(&f->congestion);
 		look_at_crowd(f);

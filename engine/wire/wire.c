@@ -189,7 +189,7 @@ static inline __attribute__((always_inline)) void open_all(
 	sw_count(&st->rx_bytes, bytes);
 }
 
-/* Each branch gets a copy of the loop, so that no frame asks which it is. */
+/* Each branch gets a loop of its own, which saves a test per frame. */
 void sw_frames_open(const struct sw_rx_frame *frames, uint32_t n,
 	struct sw_header *heads, bool is_raw, struct sw_stats *st)
 {

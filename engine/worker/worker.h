@@ -148,7 +148,7 @@ struct sw_wtensor;
 
 /* To be embedded.  Only this folder uses its fields. */
 struct sw_worker {
-	/* what the caller gave */
+	/* given by the caller */
 	struct sw_engine engine;
 	struct sw_hub hub; /* of its links */
 	struct sw_params params;

@@ -16,7 +16,8 @@ import time
 NS = 400000  # CPU time of a sample
 ATTACH_S = 1  # for perf, to open its events
 
-# Part; is it the kernel's; function; one of its callers; thread.
+# The part, whether the kernel runs it, and patterns of the function, of one of
+# its callers, and of the thread.
 ROWS = [(part, in_kernel, *map(re.compile, names)) for part, in_kernel, *names in (
     ("kernel: copies", True, "^_copy_(from|to)_iter$", "", ""),
     ("kernel: arrival of packets", True, "",
@@ -88,8 +89,8 @@ def part_of(thread, chain):
 
 
 def table(counts, calls, backends):
-    """Return {part: {backend: ms of CPU of a call and rank}}, calls: of each rank,
-    times the ranks."""
+    """Return {part: {backend: ms of CPU of a call and rank}}. calls is the number
+    of calls of all ranks together."""
     parts = sorted({p for _, p in counts}, key=[r[0] for r in ROWS].index)
     return {p: {b: counts[b, p] * NS / 1e6 / calls for b in backends}
             for p in parts}

@@ -5,12 +5,14 @@ slows down, and in the simulator, for as many steps. Both report goodput (result
 that an agent received, as a fraction of the payload that the link can carry),
 drops of the link, and the mean bytes in its queues of both directions.
 
-Simulated cores and clients are as slow as the real ones:
-- A turn takes the daemons' mean time between turns that had work, without waits.
-- If each daemon has a CPU, cores stall as long and as often as the daemons' cores
-  waited for one. If daemons share CPUs (incast), one waits while another runs, and
-  only the turns' time tells it. The last column shows the other one of both rules.
-- A step begins as late as its client fills and checks tensors.
+Simulated cores and clients are as slow as the real ones. A turn takes the daemons'
+mean time between turns that had work, without waits. A step begins as late as its
+client fills and checks tensors.
+
+If each daemon has a CPU, simulated cores stall as long and as often as the daemons'
+cores waited for one. If daemons share CPUs (incast), one waits while another runs:
+the turns' time contains that, and stalls would count it twice. The last column shows
+the figures with the other rule.
 
 Daemons need cores of their own at higher rates: set MBIT in the environment."""
 import csv

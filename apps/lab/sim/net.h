@@ -85,8 +85,8 @@ struct sw_sim_counts {
 	uint64_t n_dropped, n_lost, n_marked, n_down;
 };
 
-/* One direction of a link, with the queue before it.  A frame touches only the
- * first two cache lines of most links. */
+/* One direction of a link, with the queue before it.  Fields that each frame
+ * touches come first. */
 struct sw_sim_link {
 	_Alignas(64) struct sw_sim_frame *first, **last; /* all in flight */
 	/* first frame that has not left the queue */
@@ -113,7 +113,7 @@ struct sw_sim_link {
 	uint32_t from;
 };
 
-/* A turn with few frames touches the first four cache lines. */
+/* Fields that each turn touches come first. */
 struct sw_sim_node {
 	_Alignas(64) struct sw_port port; /* first, for casts */
 	struct sw_sim_net *net;
