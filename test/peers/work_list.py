@@ -10,7 +10,8 @@ WORKS = {"all_reduce 25 MB": (5, 1.2), "all_reduce 256 MB": (1, 1.2),
          "ddp digits": (10, 0.95), "ddp digits-wide": (5, 1.2),
          "ddp_hook digits-wide": (5, 1.25),
          "ddp digits-one": (5, 1.5), "ddp_hook digits-one": (5, 1.5),
-         "ddp text": (3, 0.95), "ddp text-wide": (3, 0.95),
+         "ddp text": (3, 0.95), "ddp_hook text": (3, 1.1),
+         "ddp text-wide": (3, 0.95),
          "fsdp text-wide": (3, 1.2),
          "fsdp_memory text-wide": (3, 1.2)}
 # A step without communication, measured with the steps of DDP.
