@@ -38,7 +38,7 @@ RANKS_PER_AGENT = 64  # [agent] local_ranks
 LCORES_MAX = 16  # [agent] lcores, [serve] lcores
 PAYLOAD_MIN, PAYLOAD_MAX, PAYLOAD_UNIT = 1152, 8192, 64  # [job] payload
 # Below the kernel's ephemeral port range.
-PORTS = (20000, 31999)
+PORTS = range(20000, 32000)
 PARENT_MAX = 60  # bytes of the parent folder; a socket's path has at most 107
 # Do not start a new session if Python can avoid it: Linux schedules each
 # session as a whole and wakes processes of other sessions later
@@ -188,7 +188,7 @@ def ports(n_lcores):
     """Return (first, last) of the UDP ports for agents, from SUMWIRE_PORTS."""
     text = os.environ.get("SUMWIRE_PORTS")
     if text is None:
-        return PORTS
+        return PORTS[0], PORTS[-1]
     found = re.fullmatch(r"(\d{1,5})-(\d{1,5})", text)
     first, last = map(int, found.groups()) if found else (0, 0)
     if not 0 < first <= last < 1 << 16:
