@@ -24,7 +24,14 @@
  * 5. sw_close
  *
  * Errors: every function that can fail returns 0 or a negative enum sw_error
- * (sumwire/error.h) and leaves a sentence in sw_last_error.
+ * (sumwire/error.h) and leaves a sentence in sw_last_error. doc/c-api.md has
+ * causes and remedies of all codes. When the attachment has ended, every call
+ * returns the code that ended it: SW_ESERVER, SW_EPEER, SW_ESTALL, SW_ECLOSED,
+ * SW_ETIMEDOUT, or
+ *   SW_EIO     full packets stopped passing between two nodes
+ *   SW_EPROTO  agent, server or library do not fit together, or shared memory
+ *              was overwritten
+ *   SW_EREFUSED, SW_ENOMEM  a server or the agent cannot serve it further
  * Thread: any thread may call, and several at once. Calls about one tensor or
  * group must come from one thread at a time, and sw_close must run alone.
  * Fork: a child does not inherit the attachment. Its calls return SW_ECLOSED,
@@ -107,18 +114,24 @@ static inline void sw_settings_init(struct sw_settings *s)
  * @s        read only during the call; NULL: the defaults
  * @out      set on success; owned by the caller until sw_close
  * Errors:
- *   SW_ETIMEDOUT  ranks are missing; sw_last_error says which
+ *   SW_ETIMEDOUT  ranks, servers or the agent did not answer; sw_last_error
+ *                 says which
  *   SW_ECLOSED    no agent listens at that path
  *   SW_EPERM      the agent does not admit this user, or the agent's user is
  *                 not trusted (agent_user)
  *   SW_EBUSY      the local rank, or every local rank, is taken
  *   SW_EVERSION   library and agent have no version in common
  *   SW_EREFUSED   a server refused, with its reason
- *   SW_EINVAL     the path is longer than 107 bytes
+ *   SW_EMISMATCH  nodes differ in an option of [job]
+ *   SW_EINVAL     the path has no or more than 107 bytes, or there is no such
+ *                 local rank
  *   SW_ECONF      the launcher's variables (torchrun, OpenMPI, Slurm, …;
  *                 conf/launch.def) contradict each other, or the rank and size
  *                 that the agent reports
- *   SW_EIO, SW_ENOMEM, SW_EPROTO */
+ *   SW_EIO        the agent's socket failed
+ *   SW_EPROTO     the agent is no agent, or does not fit this library
+ *   SW_ENOMEM     this process or the agent has no memory or descriptors left
+ *   SW_EPEER, SW_ESERVER  a rank or a server failed while the job formed */
 SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
 
 /* sw_leave - leave the job, but keep the tensors' memory mapped until sw_close,
@@ -274,6 +287,7 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  *   SW_ESTALL     no progress although every member is alive
  *   SW_ECORRUPT   a tensor was written while it was pushed
  *   SW_ECLOSED    the agent has ended
+ *   SW_EIO, SW_EPROTO  the attachment has ended; see the top of this file
  *   SW_EINVAL     no such handle
  * Cost: memory reads; every 64th unsuccessful call also checks the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);
