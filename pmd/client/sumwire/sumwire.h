@@ -32,6 +32,8 @@
  *   SW_EPROTO  agent, server or library do not fit together, or shared memory
  *              was overwritten
  *   SW_EREFUSED, SW_ENOMEM  a server or the agent cannot serve it further
+ *   SW_EABORTED, SW_EDEVICE  after sw_abort, or after a device of this process
+ *              failed
  * Thread: any thread may call, and several at once. Calls about one tensor or
  * group must come from one thread at a time, and sw_close must run alone.
  * Fork: a child does not inherit the attachment. Its calls return SW_ECLOSED,
@@ -139,10 +141,12 @@ SW_API int sw_open(const struct sw_settings *s, struct sw_client **out);
  * calls end with SW_ECLOSED. A second call does nothing. */
 SW_API void sw_leave(struct sw_client *c);
 
-/* sw_abort - leave the job as a failed process: the job ends at all ranks with
- * "rank R: @text". Call it after giving up on a sum to which this process has
- * contributed; otherwise a late rank continues with a sum that this process
- * never received. Tensors stay mapped until sw_close.
+/* sw_abort - leave the job as a failed process: the tensors and groups of this
+ * rank, or the job if no group without it is left, end at the other ranks with
+ * SW_EPEER and "rank R: @text". Here all calls end with SW_EABORTED. Call it
+ * after giving up on a sum to which this process has contributed; otherwise a
+ * late rank continues with a sum that this process never received. Tensors stay
+ * mapped until sw_close.
  * @text  the reason, one line of at most 200 bytes; NULL: "aborted the job"
  * Errors: SW_ECLOSED the attachment has already ended. */
 SW_API int sw_abort(struct sw_client *c, const char *text);
@@ -217,7 +221,7 @@ struct sw_tensor_desc {
  *   SW_ENOMEM     the agent has too little memory or quota
  *   SW_ETIMEDOUT  no answer after open_timeout_s plus a second per 64 MiB; the
  *                 attachment has ended
- *   SW_ECLOSED, SW_EPEER
+ *   or the code that ended the attachment
  * After an error other than SW_EMISMATCH, no tensor of the batch is declared.
  */
 SW_API int sw_declare(struct sw_client *c, const struct sw_tensor_desc *descs,
@@ -287,7 +291,8 @@ SW_API int sw_broadcast(struct sw_client *c, struct sw_tensor *t, uint32_t root,
  *   SW_ESTALL     no progress although every member is alive
  *   SW_ECORRUPT   a tensor was written while it was pushed
  *   SW_ECLOSED    the agent has ended
- *   SW_EIO, SW_EPROTO  the attachment has ended; see the top of this file
+ *   SW_EIO, SW_EPROTO, SW_EDEVICE  the attachment has ended; see the top of
+ *                 this file
  *   SW_EINVAL     no such handle
  * Cost: memory reads; every 64th unsuccessful call also checks the socket. */
 SW_API int sw_poll(struct sw_client *c, uint64_t handle);
