@@ -143,10 +143,10 @@ SW_API void sw_leave(struct sw_client *c);
 
 /* sw_abort - leave the job as a failed process: the tensors and groups of this
  * rank, or the job if no group without it is left, end at the other ranks with
- * SW_EPEER and "rank R: @text". Here all calls end with SW_EABORTED. Call it
- * after giving up on a sum to which this process has contributed; otherwise a
- * late rank continues with a sum that this process never received. Tensors stay
- * mapped until sw_close.
+ * SW_EPEER and a sentence that ends with @text. Here all calls end with
+ * SW_EABORTED. Call it after giving up on a sum to which this process has
+ * contributed; otherwise a late rank continues with a sum that this process
+ * never received. Tensors stay mapped until sw_close.
  * @text  the reason, one line of at most 200 bytes; NULL: "aborted the job"
  * Errors: SW_ECLOSED the attachment has already ended. */
 SW_API int sw_abort(struct sw_client *c, const char *text);
