@@ -31,14 +31,6 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, SW_ARRAY_SIZE(words));
 }
 
-static bool has_sessions(const struct sw_server *srv)
-{
-	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].n_sessions)
-			return true;
-	return false;
-}
-
 /* Take a token from a bucket of @burst tokens, stored as the time when the
  * bucket is full.  Returns false if the bucket is empty. */
 static bool take_token(const struct sw_server *srv, uint64_t *full_ns,
@@ -65,7 +57,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	/* A flood must not take time from open sessions. */
 	if (!take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
 		    SW_HELLO_BURST) &&
-		has_sessions(srv)) {
+		sw_server_has_job(srv)) {
 		sw_count(&srv->stats.hellos_limited, 1);
 		return;
 	}
@@ -209,22 +201,14 @@ struct term {
 	const char *said_name, *has_name;
 };
 
-static const char *order_name(bool is_by_rank)
-{
-	return is_by_rank ? "rank" : "arrival";
-}
-
-static const char *yes_or_no(bool is)
-{
-	return is ? "yes" : "no";
-}
-
 /* Does the JOIN have the same terms as @job?  If not, refuses it. */
 static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 	const struct sw_job *job)
 {
 	const struct sw_join *j = &p->join;
 	const struct sw_join *has = &job->terms;
+	static const char *const orders[] = {"arrival", "rank"};
+	static const char *const answers[] = {"no", "yes"};
 	const struct term terms[] = {
 		{"agents", j->n_members, has->n_members, NULL, NULL},
 		{"crc", j->has_crc, has->has_crc, NULL, NULL},
@@ -240,11 +224,10 @@ static bool check_terms(struct sw_server *srv, const struct sw_pending *p,
 			NULL, NULL},
 		{"mode", j->mode, has->mode, sw_mode_name(j->mode),
 			sw_mode_name(has->mode)},
-		{"order", j->is_by_rank, has->is_by_rank,
-			order_name(j->is_by_rank), order_name(has->is_by_rank)},
+		{"order", j->is_by_rank, has->is_by_rank, orders[j->is_by_rank],
+			orders[has->is_by_rank]},
 		{"encrypt", j->is_encrypted, has->is_encrypted,
-			yes_or_no(j->is_encrypted),
-			yes_or_no(has->is_encrypted)},
+			answers[j->is_encrypted], answers[has->is_encrypted]},
 	};
 
 	for (size_t i = 0; i < SW_ARRAY_SIZE(terms); i++) {

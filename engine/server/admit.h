@@ -1,4 +1,4 @@
-/* admit.h - admit workers to a server: HELLO, JOIN, ACCEPT.
+/* admit.h - admit workers to a server, and their tensors and streams.
  * SPDX-License-Identifier: BSD-3-Clause */
 #ifndef SW_ENGINE_SERVER_ADMIT_H
 #define SW_ENGINE_SERVER_ADMIT_H
@@ -21,5 +21,15 @@ void sw_pending_build(
 	struct sw_server *srv, uint32_t i, struct sw_tx_frame *out);
 /* sw_pending_tick - run the timers of a JOIN; returns when to look again. */
 uint64_t sw_pending_tick(struct sw_server *srv, uint32_t i);
+
+/* --- admit_declare.c --- */
+
+/* sw_admit_declare - handle a DECLARE.  The caller has checked the frame by
+ * itself. */
+void sw_admit_declare(struct sw_session *s, const struct sw_rx_frame *f,
+	const struct sw_header *h);
+/* sw_admit_aside - retry the DECLAREs that were put aside, if the time has
+ * come.  Returns when to call again; UINT64_MAX: none is aside. */
+uint64_t sw_admit_aside(struct sw_server *srv);
 
 #endif

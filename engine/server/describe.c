@@ -90,22 +90,10 @@ static bool look_at_job(const struct sw_job *job, uint64_t now_ns,
 	struct sw_server_view *l, uint32_t *budget)
 {
 	struct sw_shard_wait wait;
-	struct sw_shard_look at = {.index = l->index,
-		.chunk = l->chunk,
-		.n_found = l->n_found,
-		.round = l->round,
-		.lacks = l->lacks};
-	bool is_over;
 
-	while (sw_shard_next_wait(&job->shard, &at, budget, &wait))
+	while (sw_shard_next_wait(&job->shard, &l->at, budget, &wait))
 		add_wait(l, &wait, now_ns);
-	is_over = at.index >= job->shard.n_keys;
-	l->index = at.index;
-	l->chunk = at.chunk;
-	l->n_found = at.n_found;
-	l->round = at.round;
-	l->lacks = at.lacks;
-	return is_over;
+	return l->at.index >= job->shard.n_keys;
 }
 
 bool sw_server_describe(
@@ -126,8 +114,7 @@ bool sw_server_describe(
 				return false;
 		}
 		l->is_begun = false;
-		l->index = l->chunk = l->n_found = l->round = 0;
-		l->lacks = 0;
+		l->at = (struct sw_shard_look){0};
 	}
 	return true;
 }

@@ -42,6 +42,14 @@ struct sw_job *sw_job_unused(struct sw_server *srv)
 	return NULL;
 }
 
+bool sw_server_has_job(const struct sw_server *srv)
+{
+	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
+		if (srv->jobs[i].n_sessions || srv->jobs[i].is_closing)
+			return true;
+	return false;
+}
+
 struct sw_place_job sw_join_place(const struct sw_join *j)
 {
 	return (struct sw_place_job){.n_members = j->n_members,

@@ -6,7 +6,6 @@
 #include "engine/base/zeros.h"
 #include "engine/flow/fanout.h"
 #include "engine/server/admit.h"
-#include "engine/server/admit_declare.h"
 #include "engine/server/admit_keys.h"
 #include "engine/server/job.h"
 #include "engine/server/session.h"
@@ -302,14 +301,6 @@ void sw_server_fail_all(struct sw_server *srv, const char *why)
 		if (srv->sessions[i])
 			sw_session_fail(srv->sessions[i], SW_ESERVER,
 				SW_KEY_NONE, "%s", why);
-}
-
-bool sw_server_has_job(const struct sw_server *srv)
-{
-	for (uint32_t i = 0; i < SW_MAX_JOBS; i++)
-		if (srv->jobs[i].n_sessions || srv->jobs[i].is_closing)
-			return true;
-	return false;
 }
 
 uint64_t sw_server_open_chunks(const struct sw_server *srv)

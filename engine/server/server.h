@@ -13,6 +13,7 @@
 #include "engine/base/stats.h"
 #include "engine/loop/engine.h"
 #include "engine/peer/peer_view.h"
+#include "engine/sums/shard.h"
 #include "engine/wire/wire.h"
 
 /* A job's share of a server. */
@@ -179,8 +180,7 @@ struct sw_server_view {
 	 * the place within the job. */
 	uint32_t slot;
 	bool is_begun;
-	uint32_t index, chunk, n_found, round;
-	uint64_t lacks;
+	struct sw_shard_look at;
 };
 
 /* sw_server_describe - describe the open jobs, and the members that their sums

@@ -18,7 +18,6 @@
 #include "engine/sched/due.h"
 #include "engine/sched/sched.h"
 #include "engine/server/server.h"
-#include "engine/sums/shard.h"
 
 enum {
 	SW_REPLIES = 16, /* replies to strangers queued on a port */

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "engine/server/admit.h"
-#include "engine/server/admit_declare.h"
 #include "engine/server/groups.h"
 #include "engine/server/job.h"
 #include "engine/server/session.h"
