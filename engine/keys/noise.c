@@ -33,31 +33,17 @@ static bool derive(const uint8_t chain[SW_HASH_BYTES], const void *p, size_t n,
 	return is_good;
 }
 
-static void set_key(struct sw_noise *s, const uint8_t key[32])
+/* Mix in a key: derive the next chain and the key of the next payloads.  The
+ * secret (psk) also changes the hash. */
+static bool mix_key(struct sw_noise *s, const uint8_t from[32], bool is_secret)
 {
-	memcpy(s->key, key, sizeof(s->key));
+	uint8_t out[3][SW_HASH_BYTES];
+	bool is_good = derive(s->chain, from, 32, 2 + is_secret, out) &&
+		       (!is_secret || mix_hash(s, out[1], SW_HASH_BYTES));
+
+	memcpy(s->chain, out[0], sizeof(s->chain));
+	memcpy(s->key, out[1 + is_secret], sizeof(s->key));
 	s->number = 0;
-}
-
-static bool mix_key(struct sw_noise *s, const void *p, size_t n)
-{
-	uint8_t out[3][SW_HASH_BYTES];
-	bool is_good = derive(s->chain, p, n, 2, out);
-
-	memcpy(s->chain, out[0], sizeof(s->chain));
-	set_key(s, out[1]);
-	sw_crypto_wipe(out, sizeof(out));
-	return is_good;
-}
-
-static bool mix_secret(struct sw_noise *s, const uint8_t secret[32])
-{
-	uint8_t out[3][SW_HASH_BYTES];
-	bool is_good = derive(s->chain, secret, 32, 3, out) &&
-		       mix_hash(s, out[1], SW_HASH_BYTES);
-
-	memcpy(s->chain, out[0], sizeof(s->chain));
-	set_key(s, out[2]);
 	sw_crypto_wipe(out, sizeof(out));
 	return is_good;
 }
@@ -65,14 +51,14 @@ static bool mix_secret(struct sw_noise *s, const uint8_t secret[32])
 /* Mix in an ephemeral key: a pattern with a secret (psk) uses it twice. */
 static bool mix_e(struct sw_noise *s, const uint8_t e[32])
 {
-	return mix_hash(s, e, 32) && mix_key(s, e, 32);
+	return mix_hash(s, e, 32) && mix_key(s, e, false);
 }
 
 static bool mix_ee(struct sw_noise *s)
 {
 	uint8_t shared[32];
 	bool is_good =
-		sw_x25519(s->e, s->far_e, shared) && mix_key(s, shared, 32);
+		sw_x25519(s->e, s->far_e, shared) && mix_key(s, shared, false);
 
 	sw_crypto_wipe(shared, sizeof(shared));
 	return is_good;
@@ -85,7 +71,7 @@ bool sw_noise_init(struct sw_noise *s, const void *prologue, size_t n,
 	memcpy(s->hash, name, sizeof(s->hash));
 	memcpy(s->chain, name, sizeof(s->chain));
 	memcpy(s->e, e, sizeof(s->e));
-	return mix_hash(s, prologue, n) && mix_secret(s, secret);
+	return mix_hash(s, prologue, n) && mix_key(s, secret, true);
 }
 
 static bool seal(
