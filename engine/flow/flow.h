@@ -551,14 +551,18 @@ static inline uint32_t sw_flow_within(
 
 /* sw_flow_accept - note that a data frame was folded or written, so that an ACK
  * reports it. If its number is far from the received numbers, no ACK does, and
- * its sender retransmits it with a number that follows. */
-void sw_flow_accept_any(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+ * its sender retransmits it with a number that follows.
+ * sw_flow_accept_again - like sw_flow_accept, for a duplicate: it skips no
+ * number.
+ * sw_flow_accept_any - do either, for any number. */
+void sw_flow_accept_any(struct sw_flow *f, uint32_t class, uint64_t psn,
+	bool is_new, uint64_t now_ns);
 
-/* sw_flow_accept_again - like sw_flow_accept, for a duplicate: it skips no
- * number. */
-void sw_flow_accept_again(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns);
+static inline void sw_flow_accept_again(
+	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
+{
+	sw_flow_accept_any(f, class, psn, false, now_ns);
+}
 
 static inline void sw_flow_accept(
 	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
@@ -566,7 +570,7 @@ static inline void sw_flow_accept(
 	struct sw_space *s = &f->space[class];
 
 	if (psn != s->largest + 1 || !s->n_unacked) {
-		sw_flow_accept_any(f, class, psn, now_ns);
+		sw_flow_accept_any(f, class, psn, true, now_ns);
 		return;
 	}
 	/* The next in order, behind frames that wait for the same ACK. */

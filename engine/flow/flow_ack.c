@@ -144,7 +144,7 @@ static bool is_believed(struct sw_space *s, uint64_t psn, bool is_new)
 	return follows;
 }
 
-static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
+void sw_flow_accept_any(struct sw_flow *f, uint32_t class, uint64_t psn,
 	bool is_new, uint64_t now_ns)
 {
 	struct sw_space *s = &f->space[class];
@@ -169,18 +169,6 @@ static void accept_if(struct sw_flow *f, uint32_t class, uint64_t psn,
 	s->t_unacked_ns = now_ns;
 	f->unacked_mask |= (uint8_t)(1u << class);
 	wake(f, ack_at(f, s));
-}
-
-void sw_flow_accept_any(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
-{
-	accept_if(f, class, psn, true, now_ns);
-}
-
-void sw_flow_accept_again(
-	struct sw_flow *f, uint32_t class, uint64_t psn, uint64_t now_ns)
-{
-	accept_if(f, class, psn, false, now_ns);
 }
 
 /* Read which numbers before the largest have arrived. */
