@@ -44,7 +44,6 @@ enum sw_owed {
 	SW_OWED_ORDERED = 1 << SW_OWE_STATUS | 1 << SW_OWE_TUNE |
 			  1 << SW_OWE_PATHS | 1 << SW_OWE_DECLARE |
 			  1 << SW_OWE_DECLARED | 1 << SW_OWE_END,
-	SW_OWED_STREAM = SW_OWED_ORDERED | 1 << SW_OWE_AGAIN,
 };
 
 struct sw_peer;

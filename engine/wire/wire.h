@@ -201,12 +201,18 @@ static inline uint32_t sw_session_seed(uint64_t nonce)
 }
 
 /* sw_header_seal - fill in magic, psn_low, psn_high and head_crc, which must
- * hold the seed. */
-static inline void sw_header_seal(struct sw_header *h)
+ * hold the seed.
+ * sw_header_fill - fill in these fields, except head_crc. */
+static inline void sw_header_fill(struct sw_header *h)
 {
 	h->magic = SW_MAGIC;
 	h->psn_low = (uint32_t)h->psn;
 	h->psn_high = (uint16_t)(h->psn >> 32);
+}
+
+static inline void sw_header_seal(struct sw_header *h)
+{
+	sw_header_fill(h);
 	h->head_crc ^= sw_crc32c(0, h, SW_HEAD_COVERED);
 }
 
@@ -315,9 +321,7 @@ static inline uint8_t *sw_frame_seal(struct sw_tx_frame *out, struct sw_path to,
 	struct sw_header *h = &out->header;
 
 	h->version = SW_VERSION_MAX;
-	h->magic = SW_MAGIC;
-	h->psn_low = (uint32_t)h->psn;
-	h->psn_high = (uint16_t)(h->psn >> 32);
+	sw_header_fill(h);
 	sw_frame_address(out, to, payload, is_stable);
 	t->frames[t->n] = out;
 	return t->blocks[t->n++] + SW_SEAL_HASH_AT;
