@@ -57,7 +57,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	/* A flood must not take time from open sessions. */
 	if (!take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
 		    SW_HELLO_BURST) &&
-		sw_server_has_job(srv)) {
+		srv->n_open) {
 		sw_count(&srv->stats.hellos_limited, 1);
 		return;
 	}

@@ -251,6 +251,7 @@ struct sw_server {
 	struct sw_line lines[SW_LINES];
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* above the indices of all sessions and JOINs */
+	uint32_t n_open;     /* open sessions */
 	/* A lower bound of the session's next timer. */
 	uint64_t tick_at_ns[SW_MAX_SESSIONS];
 	struct sw_grants grants; /* shared by the sessions of other machines */

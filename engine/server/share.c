@@ -141,13 +141,12 @@ void sw_places_note(struct sw_server *srv, uint32_t i)
 
 void sw_sessions_note(struct sw_server *srv, uint32_t i)
 {
-	uint32_t n_open = 0;
-
 	sw_places_note(srv, i);
+	srv->n_open = 0;
 	for (i = 0; i < srv->n_sessions; i++)
-		n_open += srv->sessions[i] != NULL;
-	if (n_open)
-		sw_grants_divide(&srv->grants, n_open);
+		srv->n_open += srv->sessions[i] != NULL;
+	if (srv->n_open)
+		sw_grants_divide(&srv->grants, srv->n_open);
 	srv->has_changed = true;
 }
 

@@ -18,7 +18,8 @@ uint64_t sw_share_tick(struct sw_server *srv);
 
 /* sw_places_note - call after a session or JOIN has taken or left index @i:
  * update n_sessions, the bound of all loops over indices.
- * sw_sessions_note - do so for a session, and divide the grants again. */
+ * sw_sessions_note - do so for a session; count the open sessions, and divide
+ * the grants again. */
 void sw_places_note(struct sw_server *srv, uint32_t i);
 void sw_sessions_note(struct sw_server *srv, uint32_t i);
 
