@@ -87,9 +87,4 @@ void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot);
  * be closed.  Looks at some in each turn; returns how many it freed. */
 uint32_t sw_stream_gone_work(struct sw_worker *w);
 
-/* sw_life_check_left - close the group for this member if all local ranks have
- * closed it or are gone, and nothing is open.  Tells the servers and the other
- * lanes. */
-void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t);
-
 #endif

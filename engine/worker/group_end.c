@@ -99,7 +99,9 @@ void sw_life_closed(struct sw_worker *w, struct sw_wtensor *slot)
 			sw_link_close(&w->links[i], slot);
 }
 
-void sw_life_check_left(struct sw_worker *w, struct sw_wtensor *t)
+/* Close the group for this member if all local ranks have closed it or are
+ * gone, and nothing is open.  Tell the servers and the other lanes. */
+static void check_left(struct sw_worker *w, struct sw_wtensor *t)
 {
 	const struct sw_wtensor *u = NULL;
 	struct sw_life *g = t->life;
@@ -317,7 +319,7 @@ void sw_worker_close_group(struct sw_worker *w, uint32_t stream, uint32_t local)
 		sw_bits_add(t->life->closed, local);
 		t->life->n_closed++;
 	}
-	sw_life_check_left(w, t);
+	check_left(w, t);
 }
 
 /* --- a stream's functions (struct sw_kind) --- */
@@ -377,12 +379,12 @@ static void killed(struct sw_worker *w, struct sw_wtensor *t)
 	if (w->lane_i)
 		return;
 	sw_group_failed(w, sw_wtensor_why(t)->err);
-	sw_life_check_left(w, t);
+	check_left(w, t);
 }
 
 const struct sw_kind sw_stream_kind = {.is_group = true,
 	.lagging = lagging,
 	.follow = follow,
-	.check_left = sw_life_check_left,
+	.check_left = check_left,
 	.is_known = is_known,
 	.killed = killed};

@@ -287,30 +287,6 @@ static bool probe_again(
 
 /* --- answers --- */
 
-static void take_cookie(
-	struct sw_worker *w, struct sw_link *l, const struct sw_cookie *c)
-{
-	if (probe_again(w, l, c))
-		return;
-	l->cookie = c->cookie;
-	l->n_cookies++;
-	l->state = SW_LINK_JOIN;
-	sw_link_request(w, l);
-}
-
-static void on_cookie(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_cookie c;
-
-	memcpy(&c, payload, sizeof(c));
-	if (l->state != SW_LINK_HELLO || c.nonce != l->nonce) {
-		sw_count(&w->stats.rx_state, 1);
-		return;
-	}
-	take_cookie(w, l, &c);
-}
-
 static void take_accept(
 	struct sw_worker *w, struct sw_link *l, const struct sw_accept *a)
 {
@@ -359,6 +335,17 @@ static void forget_session(struct sw_worker *w, struct sw_link *l)
 	l->peer.id = l->peer.index << 16 | (generation ? generation : 1);
 }
 
+/* Keep a server's reason for the message at the deadline of joining. */
+static void note_refused(struct sw_worker *w, const struct sw_link *l,
+	const char *how, const struct sw_fault *fault)
+{
+	snprintf(w->refused, sizeof(w->refused), "%s%.*s", how,
+		(int)(sizeof(w->refused) - 1 - strlen(how)), fault->text);
+	w->refused_link = l;
+	w->refused_ns = w->now_ns;
+	w->is_refused = true;
+}
+
 /* Handle a refused JOIN.  If the place is taken (SW_EBUSY), it may become free:
  * ask again. */
 static void on_refused(
@@ -369,10 +356,7 @@ static void on_refused(
 			l->name, fault->text);
 		return;
 	}
-	snprintf(w->refused, sizeof(w->refused), "%s", fault->text);
-	w->refused_link = l;
-	w->refused_ns = w->now_ns;
-	w->is_refused = true;
+	note_refused(w, l, "", fault);
 	if (l->state == SW_LINK_OPEN)
 		forget_session(w, l);
 	l->state = SW_LINK_HELLO;
@@ -431,6 +415,53 @@ static void on_left(struct sw_worker *w, struct sw_link *l,
 	}
 }
 
+/* Does a MAC prove that the COOKIE is the server's?  Only keyed links have
+ * MACs.
+ */
+static bool has_mac(const struct sw_worker *w, const struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_hand_path path = path_of(l);
+
+	return l->is_keyed && h->payload_len > sizeof(struct sw_cookie) &&
+	       sw_hand_is_good(w->secret, SW_LABEL_COOKIE, &path, payload,
+		       h->payload_len, sizeof(struct sw_cookie));
+}
+
+/* Handle a COOKIE.  On a keyed link without a MAC, it is forged or its server
+ * lacks our secret: JOIN with it until a proven COOKIE arrives. */
+static void on_cookie(struct sw_worker *w, struct sw_link *l,
+	const struct sw_header *h, const uint8_t *payload)
+{
+	struct sw_cookie c;
+	bool is_proven, may;
+
+	memcpy(&c, payload, sizeof(c));
+	is_proven = c.nonce == l->nonce && has_mac(w, l, h, payload);
+	if (l->state == SW_LINK_OPEN && is_proven && c.unknown &&
+		c.unknown == l->peer.far_id) {
+		on_unknown(w, l);
+		return;
+	}
+	may = l->state == SW_LINK_HELLO ||
+	      (l->state == SW_LINK_JOIN && is_proven && !l->is_proven);
+	if (!may || c.nonce != l->nonce) {
+		sw_count(&w->stats.rx_state, 1);
+		return;
+	}
+	l->is_proven = is_proven;
+	if (l->is_keyed) {
+		sw_hand_random(w->env, l->e);
+		c.is_misrouted = c.is_misrouted && is_proven;
+	}
+	if (probe_again(w, l, &c))
+		return;
+	l->cookie = c.cookie;
+	l->n_cookies++;
+	l->state = SW_LINK_JOIN;
+	sw_link_request(w, l);
+}
+
 static void (*const handlers[SW_N_TYPES])(struct sw_worker *, struct sw_link *,
 	const struct sw_header *, const uint8_t *) = {
 	[SW_COOKIE] = on_cookie,
@@ -452,48 +483,10 @@ bool sw_link_rx(struct sw_worker *w, struct sw_link *l,
 	return true;
 }
 
-/* --- the handshake of a keyed link: COOKIE, ACCEPT, refusals ---
+/* --- the handshake of a keyed link: ACCEPT, refusals ---
  *
  * These frames have CRCs and prove themselves by a MAC or by Noise. A frame
  * without proof is at most a hint: it opens, refuses and ends nothing. */
-
-static bool has_mac(const struct sw_worker *w, const struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_hand_path path = path_of(l);
-
-	return h->payload_len > sizeof(struct sw_cookie) &&
-	       sw_hand_is_good(w->secret, SW_LABEL_COOKIE, &path, payload,
-		       h->payload_len, sizeof(struct sw_cookie));
-}
-
-/* Handle a COOKIE of a keyed link.  Without a MAC, it is forged or its server
- * lacks our secret: JOIN with it until a proven COOKIE arrives. */
-static void on_keyed_cookie(struct sw_worker *w, struct sw_link *l,
-	const struct sw_header *h, const uint8_t *payload)
-{
-	struct sw_cookie c;
-	bool is_proven, may;
-
-	memcpy(&c, payload, sizeof(c));
-	is_proven = c.nonce == l->nonce && has_mac(w, l, h, payload);
-	if (l->state == SW_LINK_OPEN && is_proven && c.unknown &&
-		c.unknown == l->peer.far_id) {
-		on_unknown(w, l);
-		return;
-	}
-	may = l->state == SW_LINK_HELLO ||
-	      (l->state == SW_LINK_JOIN && is_proven && !l->is_proven);
-	if (!may || c.nonce != l->nonce) {
-		sw_count(&w->stats.rx_state, 1);
-		return;
-	}
-	l->is_proven = is_proven;
-	if (!is_proven) /* it must not choose a source port */
-		c.is_misrouted = false;
-	sw_hand_random(w->env, l->e);
-	take_cookie(w, l, &c);
-}
 
 /* Does the server encrypt if this worker does?  It has proved its identity, so
  * a difference ends the worker. */
@@ -553,11 +546,7 @@ static void note_hint(
 	if (!sw_fault_read(&fault, payload) || fault.nonce != l->nonce ||
 		l->state != SW_LINK_JOIN)
 		return;
-	snprintf(w->refused, sizeof(w->refused),
-		"it says, without a proof: %.100s", fault.text);
-	w->refused_link = l;
-	w->refused_ns = w->now_ns;
-	w->is_refused = true;
+	note_refused(w, l, "it says, without a proof: ", &fault);
 }
 
 static void on_refusal(struct sw_worker *w, struct sw_link *l,
@@ -597,7 +586,7 @@ void sw_link_on_handshake(struct sw_worker *w, struct sw_link *l,
 	memcpy(&nonce, payload, sizeof(nonce));
 	sw_peer_wake(&l->peer, 0);
 	if (h->type == SW_COOKIE) {
-		on_keyed_cookie(w, l, h, payload);
+		on_cookie(w, l, h, payload);
 	} else if (h->type == SW_ERROR) {
 		on_refusal(w, l, h, payload);
 	} else if (nonce != l->nonce || h->payload_len < SW_ACCEPT_KEYED) {

@@ -168,7 +168,9 @@ static void give_all(struct sw_worker *w, struct sw_wtensor *t)
 	sw_sched_run(&w->sched);
 }
 
-void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
+/* Give the scheduler the chunks that were written since it got the last ones.
+ * Does nothing if the round is over or dead. */
+static void extend_round(struct sw_worker *w, struct sw_wtensor *t)
 {
 	if (w->left_by_ns || !t->is_begun || !t->n_missing)
 		return;
@@ -176,7 +178,8 @@ void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t)
 	give_written(w, t);
 }
 
-void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
+/* Open a round, with its operation, when the first local rank asks for it. */
+static void open_round(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	uint16_t step, uint16_t root)
 {
 	bool is_copy = op == SW_ROUND_COPY;
@@ -192,7 +195,9 @@ void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
 	w->n_open++;
 }
 
-void sw_round_start(struct sw_worker *w, struct sw_wtensor *t)
+/* Begin the round when all local ranks have asked: count it, tell the other
+ * lanes, give this lane's written chunks to the scheduler. */
+static void start_round(struct sw_worker *w, struct sw_wtensor *t)
 {
 	uint32_t n;
 
@@ -369,7 +374,7 @@ static int ask(struct sw_worker *w, struct sw_wtensor *t,
 		t->lacks = sw_max64(t->lacks, round->lacks);
 	}
 	if (!t->n_asked)
-		sw_round_open(w, t, (uint8_t)round->op, (uint16_t)round->step,
+		open_round(w, t, (uint8_t)round->op, (uint16_t)round->step,
 			round->root);
 	else if (t->op != round->op || t->step != (uint16_t)round->step ||
 		 (t->op == SW_ROUND_COPY && t->root != round->root))
@@ -405,7 +410,7 @@ int sw_worker_begin(struct sw_worker *w, const struct sw_worker_round *round)
 		return sw_wtensor_why(t)->err;
 	err = ask(w, t, round);
 	if (!err && t->n_asked == w->n_local)
-		sw_round_start(w, t);
+		start_round(w, t);
 	return err;
 }
 
@@ -450,7 +455,7 @@ int sw_worker_grow(
 	if (!t->is_begun || say_ready(t) == n)
 		return 0;
 	sw_lanes_tell(w, t, t->lanes);
-	sw_round_extend(w, t);
+	extend_round(w, t);
 	return 0;
 }
 
@@ -537,12 +542,12 @@ static void follow(struct sw_worker *w, struct sw_wtensor *t,
 	const struct sw_wtensor *zero)
 {
 	if (atomic_load(&zero->said_round) == t->round) {
-		sw_round_extend(w, t);
+		extend_round(w, t);
 		return;
 	}
-	sw_round_open(w, t, zero->op, zero->step, zero->root);
+	open_round(w, t, zero->op, zero->step, zero->root);
 	t->n_asked = w->n_local;
-	sw_round_start(w, t);
+	start_round(w, t);
 }
 
 /* Drop the open round of a killed tensor.  End the round when the other lanes

@@ -6,19 +6,6 @@
 #include "engine/base/bits.h"
 #include "engine/worker/wtensor.h"
 
-/* sw_round_open - open a round, with its operation, when the first local rank
- * asks for it. */
-void sw_round_open(struct sw_worker *w, struct sw_wtensor *t, uint8_t op,
-	uint16_t step, uint16_t root);
-
-/* sw_round_start - begin the round when all local ranks have asked: count it,
- * tell the other lanes, give this lane's written chunks to the scheduler. */
-void sw_round_start(struct sw_worker *w, struct sw_wtensor *t);
-
-/* sw_round_extend - give the scheduler the chunks that were written since it
- * got the last ones.  Does nothing if the round is over or dead. */
-void sw_round_extend(struct sw_worker *w, struct sw_wtensor *t);
-
 /* sw_round_drop - cancel all work of this lane for a dead round. */
 void sw_round_drop(struct sw_worker *w, struct sw_wtensor *t);
 

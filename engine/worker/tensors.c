@@ -294,20 +294,16 @@ int sw_worker_build(
 
 int sw_tensors_open(struct sw_worker *w)
 {
+	struct sw_bitmap *sets[] = {&w->open, &w->ended, &w->dying, &w->lacking,
+		&w->closing, &w->here, &w->added, &w->new_streams};
 	uint64_t *words = w->set_words;
 
 	w->tensors =
 		sw_zeros_new(SW_TENSORS * sizeof(*w->tensors), w->env->is_lazy);
 	if (!w->tensors)
 		return SW_ENOMEM;
-	words = sw_bitmap_init(&w->open, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->ended, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->dying, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->lacking, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->closing, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->added, SW_TENSORS, words);
-	words = sw_bitmap_init(&w->here, SW_TENSORS, words);
-	sw_bitmap_init(&w->new_streams, SW_TENSORS, words);
+	for (uint32_t i = 0; i < SW_ARRAY_SIZE(sets); i++)
+		words = sw_bitmap_init(sets[i], SW_TENSORS, words);
 	for (uint32_t i = 0; i < SW_KEY_INDICES; i++)
 		w->by_key[i] = w->newest[i] = w->by_group[i] = SW_KEY_NONE;
 	sw_orders_open(&w->orders, SW_TENSORS, w->order_words);
