@@ -3,7 +3,6 @@
 #include "engine/sums/async.h"
 
 #include "engine/sums/push.h"
-#include "engine/sums/take.h"
 
 static struct sw_queried judge_query(const struct sw_shard *sh,
 	const struct sw_stensor *t, uint32_t member, uint32_t local,

@@ -75,7 +75,7 @@ struct sw_rules {
 	void (*settle)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, const struct sw_sent *const *sent, uint32_t n,
 		bool is_lost);
-	/* Take marked results for @member; there must be one (take.h). */
+	/* Take marked results for @member; there must be one (push.h). */
 	uint32_t (*take)(struct sw_shard *sh, struct sw_stensor *t,
 		uint32_t member, struct sw_tx_frame *out, uint32_t *cells,
 		uint32_t n);

@@ -412,11 +412,8 @@ struct sw_begun {
 			 the round */
 	uint16_t root, step;
 	uint8_t op;
-	bool has_root; /* the root's bytes have arrived; a second root is an
-			  error */
 	/* stream only */
 	uint8_t dtype;
-	uint16_t bytes; /* 0: no bytes have arrived */
 	uint32_t number;
 };
 

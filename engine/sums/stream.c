@@ -3,7 +3,6 @@
 #include "engine/sums/stream.h"
 
 #include "engine/sums/push.h"
-#include "engine/sums/take.h"
 #include "engine/wire/cipher.h"
 
 static struct sw_slot *slot_of(const struct sw_stensor *t, uint32_t local)
@@ -34,8 +33,7 @@ static struct sw_begun begun(const struct sw_shard *sh,
 		.step = s->tag,
 		.op = s->op,
 		.dtype = s->dtype,
-		.number = s->number,
-		.bytes = s->bytes};
+		.number = s->number};
 }
 
 static uint8_t *result_of(

@@ -1,7 +1,6 @@
 /* sync.c - rules of synchronous tensors, which are summed in rounds.
  * SPDX-License-Identifier: BSD-3-Clause */
 #include "engine/sums/push.h"
-#include "engine/sums/take.h"
 #include "engine/wire/cipher.h"
 
 /* Return the chunk with index @local; initialize it at its first frame. */
@@ -32,8 +31,7 @@ static struct sw_begun begun(const struct sw_shard *sh,
 	return (struct sw_begun){.got = cell->got,
 		.root = cell->root,
 		.step = cell->step,
-		.op = cell->op,
-		.has_root = cell->has_root};
+		.op = cell->op};
 }
 
 /* Return the open sum of a chunk of @n elements. */
