@@ -160,19 +160,6 @@ static inline void sw_seal_block(
 	block[SW_SEAL_HEAD_BYTES + 1] = 0;
 }
 
-/* sw_seal_tag - return the tag of a frame whose payload has @hash. */
-static inline uint64_t sw_seal_tag(struct sw_prf *prf, const void *head,
-	uint8_t direction, const uint8_t hash[SW_POLYVAL_BLOCK])
-{
-	uint8_t block[1][SW_PRF_BYTES];
-	uint64_t tag;
-
-	sw_seal_block(block[0], head, direction);
-	memcpy(block[0] + SW_SEAL_HASH_AT, hash, SW_POLYVAL_BLOCK);
-	sw_prf_tags(prf, (const uint8_t(*)[SW_PRF_BYTES])block, 1, &tag);
-	return tag;
-}
-
 /* sw_seal_is_good - return whether @tag equals the tag after the first
  * SW_SEAL_HEAD_BYTES of @head, in constant time. */
 static inline bool sw_seal_is_good(uint64_t tag, const uint8_t *head)

@@ -10,6 +10,7 @@
 
 #include "test/fuzz/fuzz.h"
 #include "test/support/keyed_rig.h"
+#include "test/support/seal_tag.h"
 
 enum { STEP = 12, STEPS_MAX = 64 };
 
@@ -34,7 +35,7 @@ static void tag(struct kept *k, bool is_to_server, uint32_t i)
 		rig.srv->jobs[0].results)
 		key = &rig.srv->jobs[0].results->hash;
 	sw_polyval(key, k->bytes + SW_HEAD_BYTES, k->len - SW_HEAD_BYTES, hash);
-	t = sw_seal_tag(&seal->tx, k->bytes, !is_to_server, hash);
+	t = seal_tag(&seal->tx, k->bytes, !is_to_server, hash);
 	memcpy(k->bytes + SW_SEAL_HEAD_BYTES, &t, sizeof(t));
 }
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "engine/keys/seal.h"
+#include "test/support/seal_tag.h"
 #include "test/unit/keys/hex.h"
 
 enum { BYTES = 54 + 100 };
@@ -29,7 +30,7 @@ static void seal(struct sw_seal *worker, uint8_t frame[BYTES])
 	for (int i = 0; i < BYTES; i++)
 		frame[i] = (uint8_t)(7 * i);
 	sw_polyval(&worker->tx_hash, frame + 54, 100, hash);
-	tag = sw_seal_tag(&worker->tx, frame, 0, hash);
+	tag = seal_tag(&worker->tx, frame, 0, hash);
 	memcpy(frame + SW_SEAL_HEAD_BYTES, &tag, sizeof(tag));
 }
 
@@ -40,7 +41,7 @@ static bool has_tag(struct sw_seal *s, const uint8_t *frame,
 
 	sw_polyval(key, frame + 54, n, hash);
 	return sw_seal_is_good(
-		sw_seal_tag(&s->rx, frame, !s->direction, hash), frame);
+		seal_tag(&s->rx, frame, !s->direction, hash), frame);
 }
 
 static bool is_good(struct sw_seal *s, const uint8_t *frame, size_t n)

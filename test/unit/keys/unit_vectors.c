@@ -11,6 +11,7 @@
 #include "engine/keys/noise.h"
 #include "engine/keys/seal.h"
 #include "sum/polyval.h"
+#include "test/support/seal_tag.h"
 
 enum { HEAD_BYTES = 46, ROWS = 256, BYTES_MAX = 512 };
 
@@ -233,7 +234,7 @@ static void tag_check(uint32_t i, int way)
 	assert_int_equal(rows[i + 1].n, HEAD_BYTES);
 	assert_true(
 		sw_prf_open(&prf, row_of(name_of(way, "tag_key"), 16)->bytes));
-	tag = sw_seal_tag(&prf, rows[i + 1].bytes, (uint8_t)way, hash);
+	tag = seal_tag(&prf, rows[i + 1].bytes, (uint8_t)way, hash);
 	sw_prf_close(&prf);
 	assert_string_equal(rows[i + 3].name, name_of(way, "tag"));
 	assert_memory_equal(&tag, rows[i + 3].bytes, sizeof(tag));
