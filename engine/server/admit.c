@@ -31,19 +31,6 @@ static uint64_t make_cookie(const struct sw_server *srv, struct sw_path path,
 	return sw_siphash(srv->secret, words, SW_ARRAY_SIZE(words));
 }
 
-/* Take a token from a bucket of @burst tokens, stored as the time when the
- * bucket is full.  Returns false if the bucket is empty. */
-static bool take_token(const struct sw_server *srv, uint64_t *full_ns,
-	uint64_t every_ns, uint32_t burst)
-{
-	uint64_t at_ns = sw_max64(*full_ns, srv->now_ns) + every_ns;
-
-	if (at_ns - srv->now_ns > burst * every_ns)
-		return false;
-	*full_ns = at_ns;
-	return true;
-}
-
 void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 {
 	uint8_t payload[sizeof(struct sw_cookie) + SW_MAC_BYTES];
@@ -55,7 +42,7 @@ void sw_admit_hello(struct sw_server *srv, const struct sw_rx_frame *f)
 	struct sw_hello hello;
 
 	/* A flood must not take time from open sessions. */
-	if (!take_token(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
+	if (!sw_token_take(srv, &srv->hello_full_ns, SW_HELLO_EVERY_US * SW_US,
 		    SW_HELLO_BURST) &&
 		srv->n_open) {
 		sw_count(&srv->stats.hellos_limited, 1);
@@ -354,36 +341,19 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
  *
  * A JOIN costs a scan of all places; a confirmed JOIN costs memory and log
  * lines.  So each source, an IPv4 address or an IPv6 /64 network, has a token
- * bucket, stored as the time when the bucket is full.  Only the address itself
+ * bucket.  Only the address itself
  * receives its cookie, so no other host can empty its bucket. */
-
-/* Return the bucket of @ip, or a full bucket, which is free.  If no bucket is
- * full, return the bucket that all other sources share. */
-static struct sw_source *source_of(struct sw_server *srv, struct sw_ip ip)
-{
-	struct sw_source *found = &srv->sources[0];
-	struct sw_ip net = sw_ip_net(ip);
-
-	for (uint32_t i = 1; i < SW_JOIN_SOURCES; i++) {
-		struct sw_source *s = &srv->sources[i];
-
-		if (s->full_ns <= srv->now_ns)
-			found = s;
-		else if (sw_ip_is_same(s->net, net))
-			return s;
-	}
-	found->net = net;
-	return found;
-}
 
 /* Return whether @ip, which has shown a cookie, may send one more JOIN; if not,
  * count the JOIN and warn. */
 static bool allows(struct sw_server *srv, struct sw_ip ip)
 {
+	struct sw_source *s =
+		sw_source_of(srv, srv->sources, SW_JOIN_SOURCES, ip, SW_JOINS);
 	char text[SW_IP_TEXT];
 
-	if (take_token(srv, &source_of(srv, ip)->full_ns,
-		    SW_JOIN_EVERY_MS * SW_MS, SW_JOIN_BURST))
+	if (sw_token_take(
+		    srv, &s->full_ns, SW_JOIN_EVERY_MS * SW_MS, SW_JOIN_BURST))
 		return true;
 	sw_count(&srv->stats.joins_limited, 1);
 	if (!sw_server_may_log(srv, ip, SW_LINE_JOINS))

@@ -181,18 +181,12 @@ struct sw_pending {
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
-/* The token bucket of a source (admit.c), stored as the time when it is full.
- */
+/* A token bucket of a source, of one kind, stored as the time when it is full
+ * (sw_source_takes). */
 struct sw_source {
 	struct sw_ip net;
+	enum sw_source_kind { SW_JOINS, SW_LINE_JOINS, SW_LINE_KEY } kind;
 	uint64_t full_ns;
-};
-
-/* A log line about a source; not repeated before @until_ns. */
-struct sw_line {
-	struct sw_ip net;
-	enum sw_line_kind { SW_LINE_JOINS, SW_LINE_KEY } kind;
-	uint64_t until_ns;
 };
 
 /* A reply to a sender without a session. */
@@ -246,9 +240,10 @@ struct sw_server {
 	struct sw_session *sessions[SW_MAX_SESSIONS];
 	/* A JOIN uses the index that its session will have. */
 	struct sw_pending pending[SW_MAX_SESSIONS];
-	/* Sources that find no bucket of their own share the first one. */
+	/* Sources that find no bucket of their own share the first one: for
+	 * JOINs, and for log lines. */
 	struct sw_source sources[SW_JOIN_SOURCES];
-	struct sw_line lines[SW_LINES];
+	struct sw_source lines[SW_LINES];
 	uint16_t generations[SW_MAX_SESSIONS];
 	uint32_t n_sessions; /* above the indices of all sessions and JOINs */
 	uint32_t n_open;     /* open sessions */

@@ -124,25 +124,30 @@ void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	r->header = frame.header;
 }
 
-bool sw_server_may_log(
-	struct sw_server *srv, struct sw_ip ip, enum sw_line_kind kind)
+struct sw_source *sw_source_of(const struct sw_server *srv,
+	struct sw_source *all, uint32_t n, struct sw_ip ip,
+	enum sw_source_kind kind)
 {
+	struct sw_source *found = &all[0];
 	struct sw_ip net = sw_ip_net(ip);
-	struct sw_line *place = NULL;
 
-	for (uint32_t i = 0; i < SW_LINES; i++) {
-		struct sw_line *l = &srv->lines[i];
-
-		if (l->until_ns <= srv->now_ns)
-			place = l;
-		else if (l->kind == kind && sw_ip_is_same(l->net, net))
-			return false;
+	for (uint32_t i = 1; i < n; i++) {
+		if (all[i].full_ns <= srv->now_ns)
+			found = &all[i];
+		else if (all[i].kind == kind && sw_ip_is_same(all[i].net, net))
+			return &all[i];
 	}
-	if (place)
-		*place = (struct sw_line){.net = net,
-			.kind = kind,
-			.until_ns = srv->now_ns + SW_QUIET_S * SW_S};
-	return place != NULL;
+	found->net = net;
+	found->kind = kind;
+	return found;
+}
+
+bool sw_server_may_log(
+	struct sw_server *srv, struct sw_ip ip, enum sw_source_kind kind)
+{
+	struct sw_source *s = sw_source_of(srv, srv->lines, SW_LINES, ip, kind);
+
+	return sw_token_take(srv, &s->full_ns, SW_QUIET_S * SW_S, 1);
 }
 
 void sw_session_answer(struct sw_session *s, const struct sw_answer *a)

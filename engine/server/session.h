@@ -83,9 +83,30 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload);
 
+/* sw_token_take - take a token from a bucket of @burst tokens, to which one
+ * returns every @every_ns, stored as the time when the bucket is full.  Returns
+ * false if the bucket is empty.
+ * sw_source_of - return the bucket of @ip and @kind among @n, or a full bucket,
+ * which is free.  If no bucket is full, return the first, which all other
+ * sources share. */
+static inline bool sw_token_take(const struct sw_server *srv, uint64_t *full_ns,
+	uint64_t every_ns, uint32_t burst)
+{
+	uint64_t at_ns = sw_max64(*full_ns, srv->now_ns) + every_ns;
+
+	if (at_ns - srv->now_ns > burst * every_ns)
+		return false;
+	*full_ns = at_ns;
+	return true;
+}
+
+struct sw_source *sw_source_of(const struct sw_server *srv,
+	struct sw_source *all, uint32_t n, struct sw_ip ip,
+	enum sw_source_kind kind);
+
 /* sw_server_may_log - return whether to log a line of @kind about a stranger at
  * @ip now.  If true, further lines of @kind about @ip wait for SW_QUIET_S. */
 bool sw_server_may_log(
-	struct sw_server *srv, struct sw_ip ip, enum sw_line_kind kind);
+	struct sw_server *srv, struct sw_ip ip, enum sw_source_kind kind);
 
 #endif
