@@ -88,7 +88,8 @@ struct sw_sim_counts {
 /* One direction of a link, with the queue before it.  Fields that each frame
  * touches come first. */
 struct sw_sim_link {
-	_Alignas(64) struct sw_sim_frame *first, **last; /* all in flight */
+	_Alignas(64) struct sw_sim_frame *first; /* all in flight */
+	struct sw_sim_frame **last;
 	/* first frame that has not left the queue */
 	struct sw_sim_frame *waiting;
 	uint64_t queued;  /* bytes, as of the last update */
@@ -96,10 +97,10 @@ struct sw_sim_link {
 	uint64_t delay_ns;
 	uint32_t index, to; /* to, from: nodes or switches */
 	uint32_t rest_q16;
+	uint32_t ns_q16; /* ns per byte, in fixed point with 16 bits */
 	bool is_bad, is_down;
 	/* an event will report the departure of its first frame */
 	bool is_departing;
-	uint32_t ns_q16;     /* ns per byte, in fixed point with 16 bits */
 	uint32_t most_bytes; /* largest frame that its MTU allows */
 	uint64_t buffer_bytes;
 	struct sw_sim_pool *pool;           /* NULL: its own buffer */
