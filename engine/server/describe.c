@@ -39,7 +39,6 @@ static void describe_job(
 	bool is_known = true; /* no member has n_local 0 */
 
 	*out = (struct sw_server_job){.state = job->status.state,
-		.is_coordinated = job->is_coordinated,
 		.is_closing = job->is_closing,
 		.is_keyed = job->key_id != 0,
 		.is_encrypted = job->params.is_encrypted,

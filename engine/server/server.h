@@ -136,10 +136,9 @@ struct sw_server_member {
 /* A job as one lcore of a server sees it. */
 struct sw_server_job {
 	char name[SW_NAME_MAX];
-	uint8_t state;       /* enum sw_job_state */
-	bool is_coordinated; /* by this lcore */
-	bool is_closing;     /* its last member has left */
-	bool is_keyed;       /* frames of its members have tags */
+	uint8_t state;   /* enum sw_job_state */
+	bool is_closing; /* its last member has left */
+	bool is_keyed;   /* frames of its members have tags */
 	bool is_encrypted;
 	uint16_t n_members, n_here; /* members expected; connected */
 	uint16_t n_ranks;           /* ranks of connected members */

@@ -269,10 +269,8 @@ uint32_t sw_stream_local_work(struct sw_worker *w)
 	struct sw_wtensor *t;
 	struct sw_stream *s;
 
-	if (sw_bitmap_is_empty(&w->here)) {
-		w->here_turn = 0;
+	if (sw_bitmap_is_empty(&w->here))
 		return 0;
-	}
 	i = sw_bitmap_turn(&w->here, &w->here_turn);
 	t = &w->tensors[i];
 	s = t->stream;

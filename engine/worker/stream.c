@@ -296,7 +296,6 @@ void sw_coll_end(
 				c->locals[g->here[i]].cookie, err, c->weight);
 }
 
-/* Finish a slot whose chunk is done. */
 static void finish(struct sw_link *l, struct sw_wtensor *t, uint32_t chunk)
 {
 	struct sw_worker *w = l->worker;

@@ -227,7 +227,6 @@ void sw_worker_unbuild(struct sw_worker *w, uint32_t n)
 	}
 }
 
-/* Build tensors that share a block. */
 static int build_run(
 	struct sw_worker *w, const struct sw_worker_tensor *tensors, uint32_t n)
 {

@@ -21,7 +21,6 @@ uint64_t sw_tuning_credit(const struct sw_worker *w,
 	return sw_max64(whole / w->n_lanes, SW_CREDIT_MIN);
 }
 
-/* Tell the other lanes. */
 static void tell_lanes(
 	struct sw_worker *w, uint64_t part_bytes, uint64_t credit_bytes)
 {

@@ -115,7 +115,6 @@ static void say_failed(struct sw_worker *w)
 	sw_lane_say(w, w->fault.err, said);
 }
 
-/* Begin to leave. */
 static void begin_to_leave(struct sw_worker *w)
 {
 	sw_lanes_command(w, SW_LANE_LEAVE);

@@ -545,11 +545,10 @@ struct sw_worker_view {
 	 */
 	uint16_t first, size;
 	uint16_t n_local;
-	uint64_t epoch;     /* the job's epoch, once it has begun */
-	uint32_t n_tensors; /* tensors declared in all */
-	uint32_t n_open;    /* push_pulls */
-	uint32_t round;     /* the highest round that any tensor has begun */
-	uint64_t now_ns;    /* the time of its last turn, or of open */
+	uint64_t epoch;  /* the job's epoch, once it has begun */
+	uint32_t n_open; /* push_pulls */
+	uint32_t round;  /* the highest round that any tensor has begun */
+	uint64_t now_ns; /* the time of its last turn, or of open */
 };
 
 /* A tensor or stream of a group that has made no progress for a while. */
@@ -607,7 +606,6 @@ static inline struct sw_worker_view sw_worker_view(const struct sw_worker *w)
 		.size = w->size,
 		.n_local = w->n_local,
 		.epoch = w->epoch,
-		.n_tensors = w->n_tensors,
 		.n_open = w->n_open,
 		.round = w->highest_round,
 		.now_ns = w->now_ns};
