@@ -228,6 +228,7 @@ struct sw_server {
 	uint32_t n_shares;
 	const struct sw_guests *guests; /* NULL: every agent may join */
 	uint32_t active; /* jobs active at the last look, as bits */
+	bool is_shared;  /* several jobs, some of them active */
 	uint64_t look_at_ns;
 	uint64_t wait_at_ns; /* when the next line about a FORMING job is due */
 	/* Sessions and JOINs with a control frame to send. */

@@ -182,17 +182,21 @@ static void set_windows(struct sw_server *srv, uint32_t active)
 	}
 }
 
+/* A job without others has the whole window, active or not, so it needs no
+ * timer. */
 uint64_t sw_share_tick(struct sw_server *srv)
 {
-	uint32_t active = 0;
+	uint32_t active = 0, n_jobs = 0;
 
 	if (srv->now_ns < srv->look_at_ns)
-		return srv->look_at_ns;
+		return srv->is_shared || srv->has_changed ? srv->look_at_ns
+							  : UINT64_MAX;
 	for (uint32_t i = 0; i < SW_MAX_JOBS; i++) {
 		struct sw_job *job = &srv->jobs[i];
 
 		if (!job->n_sessions)
 			continue;
+		n_jobs++;
 		if (job->n_folded != job->shard.n_folded) {
 			job->n_folded = job->shard.n_folded;
 			job->active_ns = srv->now_ns;
@@ -203,7 +207,8 @@ uint64_t sw_share_tick(struct sw_server *srv)
 	if (active != srv->active || srv->has_changed)
 		set_windows(srv, active);
 	srv->active = active;
+	srv->is_shared = active && n_jobs > 1;
 	srv->has_changed = false;
 	srv->look_at_ns = srv->now_ns + LOOK_NS;
-	return active ? srv->look_at_ns : UINT64_MAX;
+	return srv->is_shared ? srv->look_at_ns : UINT64_MAX;
 }

@@ -94,12 +94,26 @@ static void tick__windows_of_the_busy(void **state)
 	rig_tick(r, SW_MS);
 	assert_int_equal(window_of(r, 0), whole / 3);
 	assert_int_equal(window_of(r, 1), whole);
+	assert_true(sw_share_tick(r->srv) <= r->now_ns + SW_MS);
 	for (uint32_t ms = 0; ms < 25; ms++) {
 		peer_push(&r->w[0], 0, 2 + ms, 0, 5);
 		rig_tick(r, SW_MS);
 		rig_tx(r);
 	}
 	assert_int_equal(window_of(r, 0), whole);
+	server_rig_close(r);
+}
+
+/* The check for active jobs wakes the server only if there are several. */
+static void tick__never_for_a_lone_job(void **state)
+{
+	struct server_rig *r = open_rig();
+
+	peer_leave(&r->w[1], 0, "");
+	peer_push(&r->w[0], 0, 1, 0, 5);
+	rig_tick(r, SW_MS);
+	assert_true(r->srv->active);
+	assert_true(sw_share_tick(r->srv) == UINT64_MAX);
 	server_rig_close(r);
 }
 
@@ -159,6 +173,7 @@ int main(void)
 		cmocka_unit_test(share__changes_while_jobs_run),
 		cmocka_unit_test(share__weight_out_of_range),
 		cmocka_unit_test(tick__windows_of_the_busy),
+		cmocka_unit_test(tick__never_for_a_lone_job),
 		cmocka_unit_test(tick__windows_of_who_came),
 		cmocka_unit_test(tick__a_grant_stays),
 	};
