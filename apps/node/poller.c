@@ -7,6 +7,10 @@
 #include "apps/node/daemon.h"
 #include "pmd/host/attach.h"
 
+/* The shortest nap.  A timer does not end it, because each wake-up takes the
+ * core from a process that computes. */
+enum { NAP_NS = 500000 };
+
 int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
 	const struct sw_handoff *h = &d->handoff;
@@ -105,11 +109,13 @@ static void wake_others(const struct sw_poller *p)
 			sw_bell_ring(&d->pollers[i].bell);
 }
 
-/* Return how long to sleep: @most, or until the next timer. */
-static uint64_t choose_ns(struct sw_poller *p, uint64_t most, uint64_t now_ns)
+/* Return how long to sleep: until the next timer, within @least and @most. */
+static uint64_t choose_ns(
+	struct sw_poller *p, uint64_t least, uint64_t most, uint64_t now_ns)
 {
 	uint64_t ns = sw_loop_wait(&p->loop, now_ns, most);
 
+	ns = sw_max64(ns, least);
 	sw_loop_rest(&p->loop, ns);
 	return ns;
 }
@@ -145,6 +151,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		.idle_ns = idle_ns,
 		.is_serving = p->is_serving};
 	int fds[SW_HOST_WAKE_FDS];
+	enum sw_idle_way way;
 	uint32_t n_fds;
 	uint64_t most;
 
@@ -157,18 +164,21 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	look.can_wake = n_fds;
 	look.has_computing = sw_idle_is_shared(&p->idle, now_ns) &&
 			     p->is_awaited && !p->is_awaited(p->ctx);
-	switch (sw_idle_choose(&p->idle, &look, &most)) {
+	way = sw_idle_choose(&p->idle, &look, &most);
+	if (way != SW_IDLE_YIELD && sw_loop_foresee(&p->loop, now_ns))
+		return; /* it may have made frames due */
+	switch (way) {
 	case SW_IDLE_YIELD:
 		sw_idle_yield(&p->idle, now_ns);
 		break;
 	case SW_IDLE_NAP:
-		p->nap(p->ctx, choose_ns(p, most, now_ns));
+		p->nap(p->ctx, choose_ns(p, NAP_NS, most, now_ns));
 		break;
 	case SW_IDLE_REST:
-		rest(p, fds, n_fds, choose_ns(p, most, now_ns));
+		rest(p, fds, n_fds, choose_ns(p, 0, most, now_ns));
 		break;
 	case SW_IDLE_SLEEP:
-		sleep_ns(choose_ns(p, most, now_ns));
+		sleep_ns(choose_ns(p, 0, most, now_ns));
 		break;
 	}
 }

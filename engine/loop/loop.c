@@ -186,6 +186,14 @@ static bool note_gap(struct sw_loop *l, uint64_t now_ns)
 	return since > SW_MS / 2;
 }
 
+/* Run the engines' timers that are due. */
+static void tick_all(struct sw_loop *l, uint64_t now)
+{
+	SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
+	l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_engines);
+	l->is_tick_early = false;
+}
+
 uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 {
 	bool had_gap = note_gap(l, now_ns);
@@ -197,18 +205,26 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns)
 	if (had_gap && !l->n_drain)
 		l->n_drain = DRAIN_TURNS;
 	l->n_drain = n && l->n_drain ? l->n_drain - 1 : 0;
-	if (!l->n_drain && now >= l->tick_at_ns) {
-		SW_TIMED(l->stats.ticks_tick, l->tick_at_ns = tick(l, now));
-		l->tick_at_ns = sw_look_again(l->tick_at_ns, now, l->n_engines);
-	}
+	if (!l->n_drain && now >= l->tick_at_ns)
+		tick_all(l, now);
 	l->tx_at_ns = UINT64_MAX;
 	for (uint32_t p = 0; p < l->n_ports; p++)
 		n += tx(l, l->ports[p], p, now);
 	/* Received and sent frames may have set timers, none of them shorter
 	 * than TICK_NS. */
-	if (n)
-		l->tick_at_ns = sw_min64(l->tick_at_ns, now + TICK_NS);
+	if (n && l->tick_at_ns > now + TICK_NS) {
+		l->tick_at_ns = now + TICK_NS;
+		l->is_tick_early = true;
+	}
 	return n;
+}
+
+bool sw_loop_foresee(struct sw_loop *l, uint64_t now_ns)
+{
+	if (!l->is_tick_early || l->n_drain)
+		return false;
+	tick_all(l, sw_loop_now(l, now_ns));
+	return true;
 }
 
 uint64_t sw_loop_wait(const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns)

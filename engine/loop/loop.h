@@ -24,6 +24,7 @@ struct sw_loop {
 	uint64_t rest_ns;    /* sleep that the caller has announced since */
 	uint64_t skipped_ns; /* lag of the engine's clock */
 	uint64_t tick_at_ns; /* engine's clock */
+	bool is_tick_early;  /* tick_at_ns is a lower bound: frames passed */
 	uint32_t n_drain;    /* turns that only receive before a timer fires */
 	uint64_t gap_ns[2];  /* longest gap of this and of the last second */
 	uint64_t gap_from_ns;
@@ -66,6 +67,11 @@ uint32_t sw_loop_turn(struct sw_loop *l, uint64_t now_ns);
  * most @max_ns. */
 uint64_t sw_loop_wait(
 	const struct sw_loop *l, uint64_t now_ns, uint64_t max_ns);
+
+/* sw_loop_foresee - find the time of the next timer, before a sleep.  Returns
+ * false if sw_loop_wait knew it; otherwise run another turn, because the
+ * engines may have frames to send now. */
+bool sw_loop_foresee(struct sw_loop *l, uint64_t now_ns);
 
 /* sw_loop_rest - note that the caller will sleep for @ns before the next turn.
  * The engines report gaps in polling to their peers, so that peers wait longer,

@@ -379,6 +379,26 @@ static void wait__until_the_deadline(void **state)
 		sw_loop_wait(&x->loop, SW_S + 100 * SW_US, SW_S), SW_S);
 }
 
+/* A frame sets only a lower bound of the next timer. Before a sleep, the loop
+ * asks the nodes, at most once. */
+static void foresee__next_timer_after_a_frame(void **state)
+{
+	struct fixture *x = open_loop(SW_S);
+
+	x->next_ns = SW_S + 800 * SW_US;
+	turn(x, SW_S);
+	assert_false(sw_loop_foresee(&x->loop, SW_S));
+	x->ports[0].n_inbox = 1;
+	turn(x, SW_S + SW_US);
+	assert_int_equal(
+		sw_loop_wait(&x->loop, SW_S + SW_US, SW_MS), 50 * SW_US);
+	assert_true(sw_loop_foresee(&x->loop, SW_S + 10 * SW_US));
+	assert_int_equal(
+		sw_loop_wait(&x->loop, SW_S + 10 * SW_US, SW_MS), 790 * SW_US);
+	turn(x, SW_S + 10 * SW_US);
+	assert_false(sw_loop_foresee(&x->loop, SW_S + 10 * SW_US));
+}
+
 /* If a node's data waits for its time, the loop waits for the same time. */
 static void turn__paced(void **state)
 {
@@ -423,6 +443,7 @@ int main(void)
 		cmocka_unit_test(turn__who_had_no_room_is_next),
 		cmocka_unit_test(busy__any_node),
 		cmocka_unit_test(wait__until_the_deadline),
+		cmocka_unit_test(foresee__next_timer_after_a_frame),
 		cmocka_unit_test(turn__paced),
 	};
 
