@@ -34,6 +34,7 @@ enum {
 	CALLERS_MAX = 64,
 	ENTRY_DEPTH = 6, /* most frames of ours on the stack, and of torch's
 			    between */
+	HOOK_FRAMES = 2, /* our frames between begin() and torch's */
 	FASTCALL = 0x80, /* METH_FASTCALL: part of the stable interface
 			    since 3.10, unchanged before */
 };
@@ -89,7 +90,8 @@ struct quick {
 /* One collective. */
 struct task {
 	enum name kind;
-	bool is_entry;     /* the program called an Entry */
+	bool is_entry;     /* the program called an Entry, or begin() */
+	int n_hidden;      /* frames of ours that a record leaves out */
 	PyObject *tensors; /* borrowed */
 	PyObject *tensor, *dtype;
 	struct sw_coll_args args;
@@ -327,6 +329,12 @@ static PyObject *caller(struct quick *q, const struct task *k)
 		Py_DecRef(frame);
 		frame = next;
 	}
+	for (int i = 0; frame && i < k->n_hidden; i++) {
+		PyObject *next = above(q, frame);
+
+		Py_DecRef(frame);
+		frame = next;
+	}
 	if (is_found)
 		return frame;
 	Py_DecRef(frame);
@@ -447,9 +455,8 @@ static bool begin(struct quick *q, const struct task *k)
 	return has_begun;
 }
 
-/* Hand the call to methods.py, as (code of the wait, call). */
-static PyObject *pass_on(
-	struct quick *q, const struct task *k, int code, PyObject *r)
+/* Hand the call to Python, which ends it.  Returns the call. */
+static PyObject *give(struct quick *q, const struct task *k, PyObject *r)
 {
 	PyObject *call = q->call;
 
@@ -458,7 +465,15 @@ static PyObject *pass_on(
 	set(q, call, NAME_record, kept(r));
 	set(q, call, NAME_kind, kept(q->ways[k->kind].name));
 	PyErr_Clear();
-	return Py_BuildValue("(iN)", code, call);
+	return call;
+}
+
+/* Note the end of a call that no other thread has seen, in its record. */
+static void note_end(struct quick *q, PyObject *call, PyObject *r)
+{
+	PySet_Discard(q->starting, call);
+	if (r != Py_None)
+		set(q, r, NAME_completed, now());
 }
 
 static PyObject *begin_and_wait(struct quick *q, const struct task *k)
@@ -474,11 +489,9 @@ static PyObject *begin_and_wait(struct quick *q, const struct task *k)
 	code = q->wait_for(q->c, *q->handle, SLICE_MS);
 	PyEval_RestoreThread(thread);
 	if (code) {
-		result = pass_on(q, k, code, r);
+		result = Py_BuildValue("(iN)", code, give(q, k, r));
 	} else {
-		PySet_Discard(q->starting, q->call);
-		if (r != Py_None)
-			set(q, r, NAME_completed, now());
+		note_end(q, q->call, r);
 		result = kept(Py_None);
 	}
 	Py_DecRef(r);
@@ -547,6 +560,78 @@ static PyObject *broadcast(
 	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
 {
 	return run_method(self, arguments, n, NAME_broadcast);
+}
+
+/* --- the hook of DDP, which begins and waits apart --- */
+
+/* begin(tensor, address, count, dtype, op) - begin an all_reduce in place of a
+ * tensor that was checked before, by enum sw_dtype and enum sw_reduce_op.
+ * Returns (call, address of its handle) for wait(), or NotImplemented. */
+static PyObject *begin_known(
+	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+	struct quick *q = (struct quick *)self;
+	struct task k = {.kind = NAME_all_reduce,
+		.is_entry = true,
+		.n_hidden = HOOK_FRAMES,
+		.args = SW_COLL_ARGS_INIT};
+	PyObject *result = NULL, *r, *call;
+	uint64_t *handle;
+
+	if (n != 5) {
+		PyErr_SetString(PyExc_TypeError, "expected five arguments");
+		return NULL;
+	}
+	k.tensor = arguments[0];
+	k.args.kind = SW_ALL_REDUCE;
+	k.args.send = k.args.recv = PyLong_AsVoidPtr(arguments[1]);
+	k.args.count = PyLong_AsUnsignedLongLong(arguments[2]);
+	k.args.dtype = (enum sw_dtype)PyLong_AsLong(arguments[3]);
+	k.args.op = (enum sw_reduce_op)PyLong_AsLong(arguments[4]);
+	if (PyErr_Occurred())
+		return NULL;
+	k.dtype = attribute(q, k.tensor, NAME_dtype);
+	if (k.dtype && !is_watched(q) && has_stream(q, k.kind) && !q->is_busy &&
+		has_call(q) && begin(q, &k)) {
+		handle = q->handle;
+		r = record(q, &k);
+		call = give(q, &k, r);
+		Py_DecRef(r);
+		result =
+			Py_BuildValue("(NN)", call, PyLong_FromVoidPtr(handle));
+	}
+	Py_DecRef(k.dtype);
+	PyErr_Clear(); /* methods.py will find the error as well */
+	return result ? result : kept(Py_NotImplemented);
+}
+
+/* wait(call, address of its handle) - wait for begin()'s call.  Returns 0 after
+ * its end, otherwise the code of the wait: methods.py waits for the end. */
+static PyObject *wait_known(
+	PyObject *self, PyObject *const *arguments, Py_ssize_t n)
+{
+	struct quick *q = (struct quick *)self;
+	const uint64_t *handle;
+	PyThreadState *thread;
+	PyObject *r;
+	int code;
+
+	if (n != 2) {
+		PyErr_SetString(PyExc_TypeError, "expected two arguments");
+		return NULL;
+	}
+	handle = PyLong_AsVoidPtr(arguments[1]);
+	if (!handle)
+		return NULL;
+	thread = PyEval_SaveThread();
+	code = q->wait_for(q->c, *handle, SLICE_MS);
+	PyEval_RestoreThread(thread);
+	r = code ? NULL : attribute(q, arguments[0], NAME_record);
+	if (r)
+		note_end(q, arguments[0], r);
+	Py_DecRef(r);
+	PyErr_Clear();
+	return PyLong_FromLong(code);
 }
 
 /* --- the type --- */
@@ -694,6 +779,10 @@ static const PyMethodDef methods[] = {
 		"all_reduce(tensors, opts)"},
 	{"broadcast", (PyCFunction)(void (*)(void))broadcast, FASTCALL,
 		"broadcast(tensors, opts)"},
+	{"begin", (PyCFunction)(void (*)(void))begin_known, FASTCALL,
+		"begin(tensor, address, count, dtype, op)"},
+	{"wait", (PyCFunction)(void (*)(void))wait_known, FASTCALL,
+		"wait(call, address)"},
 	{NULL},
 };
 

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from cases_backend import sample, start
 from cases_errors import attached, check_sum
-from sumwire import SumwireError
+from sumwire import SumwireError, distributed
 from sumwire.distributed import flight, methods, quick, work as works
 from sumwire.distributed.local import DTYPES
 from torch_rig import check, raises, run_cases
@@ -244,6 +244,52 @@ def case_entered():
     check(not names & vars(mine).keys(), "a closed group has entries")
     with raises(SumwireError, "closed"):
         kept([x], dist.AllreduceOptions()).wait()
+
+
+def case_hooked():
+    """C begins the buckets of DDP's hook, in memory that it knows, and waits for
+    them. Their records and their late ends are those of methods.py."""
+    model, group = torch.nn.Linear(128, 64), ours()
+    ddp = torch.nn.parallel.DistributedDataParallel(model)
+    ddp.register_comm_hook(None, distributed.shared_hook)
+
+    def step():
+        ddp.zero_grad()
+        ddp(torch.full((1, 128), ME + 1.)).sum().backward()
+        check((model.weight.grad == (N + 1) / 2).all(), model.weight.grad)
+        last = flight.dump()["entries"][-1]
+        del last["frames"][4:]  # the callers of step() differ
+        return last
+    for _ in range(3):  # DDP makes its buckets anew after the first step
+        step()
+    fast = []
+    check(is_quick(lambda: fast.append(step())), "the hook is not quick")
+    group.known.clear()
+    check(not is_quick(step), "an unknown bucket is quick")
+    group.known.clear()
+    slow = step()
+    check(len(group.known) == 1, f"{group.known}")
+    for name in "frames", "input_sizes", "profiling_name", "state", "timeout_ms":
+        check(fast[0][name] == slow[name], f"{name}: {fast[0]}\n{slow}")
+    check(not is_quick(lambda: profiled(step)), "the profiler misses a bucket")
+    adopted, adopt = [], group.calls.adopt
+    group.calls.adopt = lambda call, code: (adopted.append(code), adopt(call, code))
+    dist.barrier()
+    if ME == 1:
+        time.sleep(LATE_S)
+    check(step()["state"] == "completed", "a late end")
+    del group.calls.adopt
+    check(len(adopted) == (0 if ME == 1 else 1), adopted)
+    check(not group.calls.open and not group.calls.starting, "calls are left")
+    for arguments in (), (1, 2, 3):
+        for method in group.quick.begin, group.quick.wait:
+            with raises(TypeError):
+                method(*arguments)
+
+
+def profiled(call):
+    with torch.profiler.profile():
+        call()
 
 
 def case_late():

@@ -9,8 +9,9 @@ import rig
 from backend_rig import Net, main
 from rig import RUN_S, check
 
-CASES = ["equal", "fields", "asked", "others", "recorded", "ended", "entered", "late", "differing", "expired",
-         "aborted", "threads", "seen_by_another", "interrupted", "forked"]
+CASES = ["equal", "fields", "asked", "others", "recorded", "ended", "entered",
+         "hooked", "late", "differing", "expired", "aborted",
+         "threads", "seen_by_another", "interrupted", "forked"]
 
 
 def test_alone():

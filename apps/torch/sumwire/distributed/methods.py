@@ -64,14 +64,19 @@ def outermost(method):
     return call
 
 
-def not_compiled(method):
-    """Exclude a method from torch.compile, and give it tensors in memory."""
+def on_memory(method):
+    """Give a method tensors in memory."""
     @functools.wraps(method)
-    def on_memory(self, *arguments, **more):
+    def call(self, *arguments, **more):
         if more:
             more = {k: in_memory(v) for k, v in more.items()}
         return method(self, *map(in_memory, arguments), **more)
-    return outermost(on_memory)
+    return call
+
+
+def not_compiled(method):
+    """Exclude a method from torch.compile, and give it tensors in memory."""
+    return outermost(on_memory(method))
 
 
 def in_memory(argument):
@@ -113,6 +118,7 @@ class Methods:
         self.counts = flight.Counts()
         self.error = None
         self.buckets = []  # (work, result, future) of ddp.average
+        self.known = {}  # its Known buckets, by address
         members = list(opts.global_ranks_in_group)
         self.global_rank = members[self.me] if members else self.me
         flight.open_group(self.name, members, self.n, self.global_rank)
@@ -243,7 +249,7 @@ class Methods:
             quick.finish(self, begun, GRACE_S)
         return self.ended and self.ended(tensors)
 
-    @not_compiled
+    @on_memory
     def _allreduce(self, tensors, opts, timeout, *, op):
         tensors, opts = listed(tensors), options(
             c10d.AllreduceOptions, opts, reduceOp=op, timeout=timeout)
@@ -392,7 +398,7 @@ class Methods:
             return self._broadcast(tensors, opts, timeout, root=root)
         return self.end_of(begun, tensors)
 
-    @not_compiled
+    @on_memory
     def _broadcast(self, tensors, opts, timeout, *, root):
         tensors = listed(tensors)
         opts = options(c10d.BroadcastOptions, opts, rootRank=root,

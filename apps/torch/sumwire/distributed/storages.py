@@ -36,11 +36,18 @@ class Moved:
         self.has_views = has_views
 
 
+def found(tensor):
+    """Return the Moved of a dense tensor whose memory move() has exchanged, or
+    None."""
+    moved = _moved.get(tensor.untyped_storage()._cdata)
+    return moved if moved is not None and moved.block() is not None and (
+        moved.address == tensor.data_ptr()) else None
+
+
 def is_moved(tensor, memory):
     """Return True if move() has exchanged the memory of this tensor."""
-    found = _moved.get(tensor.untyped_storage()._cdata)
-    return (found is not None and found.memory is memory and
-            found.block() is not None and found.address == tensor.data_ptr())
+    moved = found(tensor)
+    return moved is not None and moved.memory is memory
 
 
 def move(tensor, memory, has_views):
