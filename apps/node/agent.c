@@ -398,6 +398,7 @@ static void start_lcores(struct agent *a)
 	p->rest = sw_agent_rest;
 	p->nap = sw_agent_nap;
 	p->is_awaited = sw_agent_is_awaited;
+	p->are_computing = sw_agent_are_computing;
 	for (uint32_t i = 0; i <= a->shared.n_others; i++)
 		sw_reserve_open(&a->shared.daemon.lane_reserves[i]);
 	if (a->shared.is_serving)

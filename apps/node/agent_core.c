@@ -792,3 +792,11 @@ bool sw_agent_is_awaited(void *ctx)
 
 	return sw_host_are_awaited(clients, n);
 }
+
+bool sw_agent_are_computing(void *ctx)
+{
+	struct sw_host_client *clients[AGENT_LOCAL_MAX];
+	uint32_t n = list_clients(ctx, clients);
+
+	return sw_host_are_computing(clients, n);
+}

@@ -75,5 +75,6 @@ uint32_t sw_agent_work(void *ctx, uint64_t now_ns);
 void sw_agent_rest(void *ctx, const int *fds, uint32_t n_fds, uint64_t max_ns);
 void sw_agent_nap(void *ctx, uint64_t max_ns);
 bool sw_agent_is_awaited(void *ctx);
+bool sw_agent_are_computing(void *ctx);
 
 #endif

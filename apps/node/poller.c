@@ -7,9 +7,13 @@
 #include "apps/node/daemon.h"
 #include "pmd/host/attach.h"
 
-/* The shortest nap.  A timer does not end it, because each wake-up takes the
- * core from a process that computes. */
-enum { NAP_NS = 500000 };
+enum {
+	/* The shortest nap while all processes compute.  A timer does not end
+	 * it, because each wake-up takes the core from a process. */
+	NAP_NS = 500000,
+	/* Processes that wait more often than this need short naps. */
+	OFTEN_NS = 1000000,
+};
 
 int sw_poller_open(struct sw_poller *p, struct sw_daemon *d, uint32_t lcore)
 {
@@ -153,12 +157,14 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	int fds[SW_HOST_WAKE_FDS];
 	enum sw_idle_way way;
 	uint32_t n_fds;
-	uint64_t most;
+	uint64_t least, most;
 
 	if (sw_idle_spins(&p->idle, idle_ns)) {
 		relax();
 		return;
 	}
+	if (p->are_computing && !p->are_computing(p->ctx))
+		p->waited_ns = now_ns;
 	n_fds = wake_fds(p, fds);
 	look.is_busy = sw_loop_is_busy(&p->loop);
 	look.can_wake = n_fds;
@@ -172,7 +178,8 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		sw_idle_yield(&p->idle, now_ns);
 		break;
 	case SW_IDLE_NAP:
-		p->nap(p->ctx, choose_ns(p, NAP_NS, most, now_ns));
+		least = now_ns - p->waited_ns < OFTEN_NS ? 0 : NAP_NS;
+		p->nap(p->ctx, choose_ns(p, least, most, now_ns));
 		break;
 	case SW_IDLE_REST:
 		rest(p, fds, n_fds, choose_ns(p, 0, most, now_ns));

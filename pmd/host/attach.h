@@ -304,6 +304,9 @@ void sw_host_evict(
  * asleep or in sw_wait_polling (lcore). Otherwise one of them computes. */
 bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n);
 
+/* sw_host_are_computing - return whether none of @n clients waits (lcore). */
+bool sw_host_are_computing(struct sw_host_client *const *clients, uint32_t n);
+
 /* sw_host_nap - sleep until a client begins to wait for a push_pull, at most
  * @timeout_us (lcore); submits and frames accumulate meanwhile. Returns at once
  * if all clients wait. */

@@ -82,17 +82,27 @@ void sw_host_evict(struct sw_host_client *p, const char *reason, uint64_t value)
 	kick(p->kick_fd);
 }
 
+static bool is_waiting(const struct sw_host_client *p)
+{
+	const struct sw_edge_control *c = p->control;
+
+	return atomic_load_explicit(&c->client_sleeps, memory_order_relaxed) ||
+	       atomic_load_explicit(&c->client_polls, memory_order_relaxed);
+}
+
 bool sw_host_are_awaited(struct sw_host_client *const *clients, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct sw_edge_control *c = clients[i]->control;
-
-		if (!atomic_load_explicit(
-			    &c->client_sleeps, memory_order_relaxed) &&
-			!atomic_load_explicit(
-				&c->client_polls, memory_order_relaxed))
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_waiting(clients[i]))
 			return false;
-	}
+	return true;
+}
+
+bool sw_host_are_computing(struct sw_host_client *const *clients, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (is_waiting(clients[i]))
+			return false;
 	return true;
 }
 
