@@ -11,7 +11,8 @@ enum {
 	/* The shortest nap while all processes compute.  A timer does not end
 	 * it, because each wake-up takes the core from a process. */
 	NAP_NS = 500000,
-	/* Processes that wait more often than this need short naps. */
+	/* Processes that wait more often than this need an agent that spins
+	 * and naps briefly. */
 	OFTEN_NS = 1000000,
 };
 
@@ -149,6 +150,13 @@ static inline void relax(void)
 #endif
 }
 
+/* Return whether some process waited a short time ago, as of unknown processes
+ * one may. */
+static bool do_wait_often(const struct sw_poller *p, uint64_t now_ns)
+{
+	return !p->are_computing || now_ns - p->waited_ns < OFTEN_NS;
+}
+
 static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 {
 	struct sw_idle_look look = {.now_ns = now_ns,
@@ -159,7 +167,9 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	uint32_t n_fds;
 	uint64_t least, most;
 
-	if (sw_idle_spins(&p->idle, idle_ns)) {
+	if (sw_idle_spins(&p->idle, idle_ns) &&
+		(do_wait_often(p, now_ns) ||
+			!sw_idle_is_shared(&p->idle, now_ns))) {
 		relax();
 		return;
 	}
@@ -178,7 +188,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		sw_idle_yield(&p->idle, now_ns);
 		break;
 	case SW_IDLE_NAP:
-		least = now_ns - p->waited_ns < OFTEN_NS ? 0 : NAP_NS;
+		least = do_wait_often(p, now_ns) ? 0 : NAP_NS;
 		p->nap(p->ctx, choose_ns(p, least, most, now_ns));
 		break;
 	case SW_IDLE_REST:
