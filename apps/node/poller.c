@@ -150,9 +150,9 @@ static inline void relax(void)
 #endif
 }
 
-/* Return whether some process waited a short time ago, as of unknown processes
- * one may. */
-static bool do_wait_often(const struct sw_poller *p, uint64_t now_ns)
+/* Return whether a process waited within OFTEN_NS.  A daemon that knows no
+ * processes assumes so. */
+static bool have_waited(const struct sw_poller *p, uint64_t now_ns)
 {
 	return !p->are_computing || now_ns - p->waited_ns < OFTEN_NS;
 }
@@ -168,7 +168,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 	uint64_t least, most;
 
 	if (sw_idle_spins(&p->idle, idle_ns) &&
-		(do_wait_often(p, now_ns) ||
+		(have_waited(p, now_ns) ||
 			!sw_idle_is_shared(&p->idle, now_ns))) {
 		relax();
 		return;
@@ -188,7 +188,7 @@ static void back_off(struct sw_poller *p, uint64_t idle_ns, uint64_t now_ns)
 		sw_idle_yield(&p->idle, now_ns);
 		break;
 	case SW_IDLE_NAP:
-		least = do_wait_often(p, now_ns) ? 0 : NAP_NS;
+		least = have_waited(p, now_ns) ? 0 : NAP_NS;
 		p->nap(p->ctx, choose_ns(p, least, most, now_ns));
 		break;
 	case SW_IDLE_REST:
