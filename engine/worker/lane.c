@@ -88,11 +88,15 @@ uint32_t sw_lane_take_commands(struct sw_worker *w)
 	}
 	if (bits & SW_LANE_DECLARE)
 		w->n_wanted = atomic_load(&lane->n_wanted);
-	if (bits & SW_LANE_LEAVE)
-		sw_worker_end(w, &lane->zero->fault);
 	for (uint32_t i = 0; i < n; i++) /* new tensors are copied below */
 		if (sw_bitmap_has(&w->added, list[i]))
 			sw_tensor_follow(w, &w->tensors[list[i]]);
+	/* The servers must get each END before LEAVE, so follow all tensors
+	 * first: a worker that has ended tells no END. */
+	if (bits & SW_LANE_LEAVE && !sw_flags_are_down(&lane->commands.tensors))
+		atomic_fetch_or(&lane->commands.bits, SW_LANE_LEAVE);
+	else if (bits & SW_LANE_LEAVE)
+		sw_worker_end(w, &lane->zero->fault);
 	if (w->n_tensors < w->n_wanted)
 		n_taken += sw_tensors_copy(w, lane->zero->tensors);
 	return n_taken;

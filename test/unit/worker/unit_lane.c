@@ -523,6 +523,41 @@ static void order__a_round_and_a_death_at_once(void **state)
 	close_lane(r);
 }
 
+/* Lane 0 has killed the tensor and leaves. The server must get END before
+ * LEAVE; otherwise it would tell the others that we left. */
+static void order__a_death_and_leave_at_once(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+	const char *sent;
+
+	start_other(r);
+	declare_other(r);
+	kill_other();
+	sw_flags_raise(&lane->commands.tensors, 0);
+	order(r, SW_LANE_LEAVE);
+	assert_int_equal(sw_worker_end_of(&r->w), SW_ECLOSED);
+	sent = wrig_tx(r);
+	assert_memory_equal(sent, "s1 END", 6);
+	assert_null(strstr(sent, "LEAVE"));
+	close_lane(r);
+}
+
+/* A turn takes 32 tensors, and LEAVE only after all of them. */
+static void order__leave_after_many_tensors(void **state)
+{
+	struct worker_rig *r = open_lane(1);
+
+	start_other(r);
+	declare_other(r);
+	for (uint32_t i = 0; i < 33; i++)
+		sw_flags_raise(&lane->commands.tensors, i);
+	order(r, SW_LANE_LEAVE);
+	assert_int_equal(sw_worker_end_of(&r->w), 0);
+	assert_true(sw_worker_take(&r->w));
+	assert_int_equal(sw_worker_end_of(&r->w), SW_ECLOSED);
+	close_lane(r);
+}
+
 /* Lane 0's flag for a tensor that is not declared here yet is dropped. The
  * later declaration reads lane 0's state instead. */
 static void order__a_death_before_it_is_known(void **state)
@@ -718,6 +753,8 @@ int main(void)
 		cmocka_unit_test(order__leave_before_start),
 		cmocka_unit_test(order__what_comes_after_a_failure),
 		cmocka_unit_test(order__a_round_and_a_death_at_once),
+		cmocka_unit_test(order__a_death_and_leave_at_once),
+		cmocka_unit_test(order__leave_after_many_tensors),
 		cmocka_unit_test(order__a_death_before_it_is_known),
 		cmocka_unit_test(order__declare_some_in_each_turn),
 		cmocka_unit_test(order__tuning_before_a_round),
