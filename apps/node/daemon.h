@@ -67,11 +67,11 @@ struct sw_poller {
 	/* Return whether every training process waits for its sums; if not, a
 	 * nap ends when one of them begins to wait.  NULL: no processes. */
 	bool (*is_awaited)(void *ctx);
-	/* Return whether no training process waits. */
+	/* Return whether no training process waits.  NULL: no processes. */
 	bool (*are_computing)(void *ctx);
 	void (*nap)(void *ctx, uint64_t max_ns);
-	uint64_t waited_ns; /* when a process was last seen waiting */
 	void *ctx;          /* context of the callbacks above */
+	uint64_t waited_ns; /* when a process was last seen waiting */
 };
 
 struct sw_daemon {

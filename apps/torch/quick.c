@@ -91,7 +91,7 @@ struct quick {
 struct task {
 	enum name kind;
 	bool is_entry;     /* the program called an Entry, or begin() */
-	int n_hidden;      /* frames of ours that a record leaves out */
+	int n_hidden;      /* our frames that the record leaves out */
 	PyObject *tensors; /* borrowed */
 	PyObject *tensor, *dtype;
 	struct sw_coll_args args;
@@ -303,11 +303,13 @@ static PyObject *now(void)
 	return PyLong_FromLongLong(t.tv_sec * 1000000000LL + t.tv_nsec);
 }
 
-/* Return a new reference to the frame that called this one, NULL if none. */
-static PyObject *above(struct quick *q, PyObject *frame)
+/* Exchange a reference to @frame for one to the frame that called it, NULL if
+ * none did. */
+static PyObject *up(struct quick *q, PyObject *frame)
 {
 	PyObject *back = attribute(q, frame, NAME_f_back);
 
+	Py_DecRef(frame);
 	if (back != Py_None)
 		return back;
 	Py_DecRef(back);
@@ -323,18 +325,11 @@ static PyObject *caller(struct quick *q, const struct task *k)
 
 	Py_IncRef(frame);
 	for (int i = 0; frame && !is_found && i < ENTRY_DEPTH; i++) {
-		PyObject *next = above(q, frame);
-
 		is_found = is_same(q, frame, NAME_f_code, q->entry);
-		Py_DecRef(frame);
-		frame = next;
+		frame = up(q, frame);
 	}
-	for (int i = 0; frame && i < k->n_hidden; i++) {
-		PyObject *next = above(q, frame);
-
-		Py_DecRef(frame);
-		frame = next;
-	}
+	for (int i = 0; frame && i < k->n_hidden; i++)
+		frame = up(q, frame);
 	if (is_found)
 		return frame;
 	Py_DecRef(frame);
@@ -349,12 +344,9 @@ static PyObject *callers(struct quick *q, const struct task *k)
 	Py_ssize_t n = 0;
 
 	while (frame && n < 2 * q->depth) {
-		PyObject *next = above(q, frame);
-
 		found[n] = attribute(q, frame, NAME_f_code);
 		found[n + 1] = attribute(q, frame, NAME_f_lasti);
-		Py_DecRef(frame);
-		frame = next;
+		frame = up(q, frame);
 		if (!found[n] || !found[n + 1]) {
 			Py_DecRef(found[n]);
 			Py_DecRef(found[n + 1]);
@@ -456,7 +448,8 @@ static bool begin(struct quick *q, const struct task *k)
 }
 
 /* Hand the call to Python, which ends it.  Returns the call. */
-static PyObject *give(struct quick *q, const struct task *k, PyObject *r)
+static PyObject *give_to_python(
+	struct quick *q, const struct task *k, PyObject *r)
 {
 	PyObject *call = q->call;
 
@@ -489,7 +482,7 @@ static PyObject *begin_and_wait(struct quick *q, const struct task *k)
 	code = q->wait_for(q->c, *q->handle, SLICE_MS);
 	PyEval_RestoreThread(thread);
 	if (code) {
-		result = Py_BuildValue("(iN)", code, give(q, k, r));
+		result = Py_BuildValue("(iN)", code, give_to_python(q, k, r));
 	} else {
 		note_end(q, q->call, r);
 		result = kept(Py_None);
@@ -595,7 +588,7 @@ static PyObject *begin_known(
 		has_call(q) && begin(q, &k)) {
 		handle = q->handle;
 		r = record(q, &k);
-		call = give(q, &k, r);
+		call = give_to_python(q, &k, r);
 		Py_DecRef(r);
 		result =
 			Py_BuildValue("(NN)", call, PyLong_FromVoidPtr(handle));

@@ -341,8 +341,8 @@ static bool may_join(struct sw_server *srv, const struct sw_pending *p)
  *
  * A JOIN costs a scan of all places; a confirmed JOIN costs memory and log
  * lines.  So each source, an IPv4 address or an IPv6 /64 network, has a token
- * bucket.  Only the address itself
- * receives its cookie, so no other host can empty its bucket. */
+ * bucket.  Only the address itself receives its cookie, so no other host can
+ * empty its bucket. */
 
 /* Return whether @ip, which has shown a cookie, may send one more JOIN; if not,
  * count the JOIN and warn. */

@@ -181,8 +181,8 @@ struct sw_pending {
 	uint64_t rx_ns, accept_at_ns, accept_wait_ns;
 };
 
-/* A token bucket of a source, of one kind, stored as the time when it is full
- * (sw_source_takes). */
+/* The token bucket of a source for events of one kind, stored as the time when
+ * it is full (sw_token_take). */
 struct sw_source {
 	struct sw_ip net;
 	enum sw_source_kind { SW_JOINS, SW_LINE_JOINS, SW_LINE_KEY } kind;

@@ -83,12 +83,11 @@ bool sw_session_fail(struct sw_session *s, int err, uint32_t key,
 void sw_server_reply(struct sw_server *srv, struct sw_path path,
 	struct sw_seal *seal, const struct sw_header *h, const void *payload);
 
-/* sw_token_take - take a token from a bucket of @burst tokens, to which one
- * returns every @every_ns, stored as the time when the bucket is full.  Returns
- * false if the bucket is empty.
- * sw_source_of - return the bucket of @ip and @kind among @n, or a full bucket,
- * which is free.  If no bucket is full, return the first, which all other
- * sources share. */
+/* sw_token_take - take a token from a bucket of @burst tokens that gets one
+ * back every @every_ns.  *@full_ns is the time when it is full.  Returns false
+ * if the bucket is empty. sw_source_of - return the bucket of @ip and @kind
+ * among @n, or a full bucket, which is free.  If no bucket is full, return the
+ * first, which all other sources share. */
 static inline bool sw_token_take(const struct sw_server *srv, uint64_t *full_ns,
 	uint64_t every_ns, uint32_t burst)
 {

@@ -91,8 +91,8 @@ uint32_t sw_lane_take_commands(struct sw_worker *w)
 	for (uint32_t i = 0; i < n; i++) /* new tensors are copied below */
 		if (sw_bitmap_has(&w->added, list[i]))
 			sw_tensor_follow(w, &w->tensors[list[i]]);
-	/* The servers must get each END before LEAVE, so follow all tensors
-	 * first: a worker that has ended tells no END. */
+	/* The servers must get each END before LEAVE. A worker that is leaving
+	 * sends no END, so follow all tensors first. */
 	if (bits & SW_LANE_LEAVE && !sw_flags_are_down(&lane->commands.tensors))
 		atomic_fetch_or(&lane->commands.bits, SW_LANE_LEAVE);
 	else if (bits & SW_LANE_LEAVE)

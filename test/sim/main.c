@@ -29,9 +29,8 @@ static const char *check(struct sim_job *job)
 	const char *wrong = sim_mismatch_wrong(job), *late;
 
 	/* Run on until the last server knows the mismatch and the last result
-	 * is acknowledged: if half of the ACKs are lost, a server that resends
-	 * the last results has one in flight, and gets on by one or two a
-	 * second. */
+	 * is acknowledged. If half of the ACKs are lost, a server delivers only
+	 * one or two of its last results per second. */
 	if (job->mismatch || job->n_groups)
 		sim_job_pass(job, 5 * SW_S + job->freeze_ns);
 	for (uint32_t i = 0; (late = sim_groups_wrong(job)) && i < 12; i++)

@@ -25,9 +25,9 @@
  *
  * Errors: every function that can fail returns 0 or a negative enum sw_error
  * (sumwire/error.h) and leaves a sentence in sw_last_error. doc/c-api.md has
- * causes and remedies of all codes. When the attachment has ended, every call
- * returns the code that ended it: SW_ESERVER, SW_EPEER, SW_ESTALL, SW_ECLOSED,
- * SW_ETIMEDOUT, or
+ * causes and remedies. When the attachment has ended, every call returns the
+ * code that ended it. It may be SW_ESERVER, SW_EPEER, SW_ESTALL, SW_ECLOSED or
+ * SW_ETIMEDOUT. Less often it is:
  *   SW_EIO     full packets stopped passing between two nodes
  *   SW_EPROTO  agent, server or library do not fit together, or shared memory
  *              was overwritten

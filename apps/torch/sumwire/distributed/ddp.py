@@ -12,7 +12,6 @@ from sumwire.distributed import quick, storages
 from sumwire.distributed.errors import SumwireError
 from sumwire.distributed.methods import GRACE_S, Methods
 
-
 CPU = torch.device("cpu")
 
 
@@ -34,7 +33,7 @@ class Known:
 
 
 class Begun:
-    """Be the work of a Known bucket's average."""
+    """The work of averaging a Known bucket, which quick.c has begun."""
     __slots__ = "backend", "calls", "quick", "call", "handle_at"
 
     def __init__(self, backend, call, handle_at):
